@@ -4,11 +4,11 @@
     mpirun -n 2 python benchmarks/overlap.py
     python benchmarks/overlap.py --threads 2
 
-The link is a sleep in front of each exchange (`transport.slowed`), of which the bandwidth is
-chosen so that a step without overlap would send for as long as it computes; so no core works for
-it. Rank 0 prints the seconds of a step without the link, those that the link takes, what the model
-of streams predicts, and what was measured with and without overlap. All ranks compare the losses
-and parameters of both ways, bit for bit.
+The link is a sleep in front of each exchange (`transport.delayed_transport`), of which the
+bandwidth is chosen so that a step without overlap would send for as long as it computes; so no core
+works for it. Rank 0 prints the seconds of a step without the link, those that the link takes, what
+the model of streams predicts, and what was measured with and without overlap. All ranks compare the
+losses and parameters of both ways, bit for bit.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ import numpy as np
 
 import mycel as ms
 from mycel import nn, ops
-from mycel._src.compiler.ir.mesh import Mesh
-from mycel._src.compiler.transport import threads
-from mycel._src.compiler.transport.place import transport, within
-from mycel._src.compiler.transport.slowed import Slowed
-from mycel._src.planner.streams import run_graph
+from mycel._src.compiler.ir.sharding.mesh import Mesh
+from mycel._src.compiler.transport import thread_ranks
+from mycel._src.compiler.transport.current_transport import transport, within
+from mycel._src.compiler.transport.delayed_transport import Slowed
+from mycel._src.planner.event_simulation import run_graph
+from mycel._src.planner.kernel_cost import tasks_of
 from mycel._src.planner.topology import Device, Link, Topology
-from mycel._src.planner.work import tasks_of
 from mycel._src.staging.distributed import Layouts, distribute
 
 __all__ = ["main", "trial"]
@@ -125,7 +125,7 @@ def main() -> int:
     wrong = 0
     for way in asked.ways.split(","):
         asked.way = way
-        every = threads.run(asked.threads, lambda rank: trial(asked)) if asked.threads else [trial(asked)]
+        every = thread_ranks.run(asked.threads, lambda rank: trial(asked)) if asked.threads else [trial(asked)]
         wrong += not all(f["equal"] for f in every)
         if asked.threads or transport().rank == 0:
             text = ", ".join(f"{name} {1e3 * s:.1f} ms" for name, s in every[0].items() if name != "equal")

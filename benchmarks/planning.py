@@ -23,7 +23,7 @@ from mindspore import Parameter, nn  # noqa: E402
 from mindspore_networks import Encoder, ResNet50, WithLoss  # noqa: E402
 from simulation import GPT, declared, trained  # noqa: E402
 
-from mycel._src.compiler.ir.mesh import Mesh  # noqa: E402
+from mycel._src.compiler.ir.sharding.mesh import Mesh  # noqa: E402
 from mycel._src.planner.planning import Plan, plan  # noqa: E402
 from mycel.parallel.simulation import A100, Staged  # noqa: E402
 

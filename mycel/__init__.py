@@ -24,12 +24,12 @@ import gc
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from mycel._src.compiler.transport.early import show as _show
+from mycel._src.compiler.transport.startup_watchdog import show as _show
 from mycel._src.foundation.earlier_paths import install as _find_earlier_paths
-from mycel._src.foundation.garbage import left_alone
-from mycel._src.foundation.interpreter import refuse_unfit as _refuse_unfit
-from mycel._src.foundation.names import listing as _listing
-from mycel._src.foundation.tracebacks import install as _install
+from mycel._src.foundation.public_names import listing as _listing
+from mycel._src.foundation.python_runtime.garbage_collection import left_alone
+from mycel._src.foundation.python_runtime.interpreter_checks import refuse_unfit as _refuse_unfit
+from mycel._src.foundation.python_runtime.tracebacks import install as _install
 
 _refuse_unfit()
 _install()
@@ -46,13 +46,6 @@ from mycel import dtype as dtype
 from mycel import nn as nn
 from mycel import ops as ops
 from mycel._src.compiler.ir.symbols import Symbol as Symbol
-from mycel._src.foundation.config import COMPATIBLE as COMPATIBLE
-from mycel._src.foundation.config import GRAPH_MODE as GRAPH_MODE
-from mycel._src.foundation.config import LAX as LAX
-from mycel._src.foundation.config import PYNATIVE_MODE as PYNATIVE_MODE
-from mycel._src.foundation.config import STRICT as STRICT
-from mycel._src.foundation.config import get_context as get_context
-from mycel._src.foundation.config import set_context as set_context
 from mycel._src.foundation.dtype import Type as Type
 from mycel._src.foundation.dtype import bfloat16 as bfloat16
 from mycel._src.foundation.dtype import bool_ as bool_
@@ -71,8 +64,15 @@ from mycel._src.foundation.dtype import uint8 as uint8
 from mycel._src.foundation.dtype import uint16 as uint16
 from mycel._src.foundation.dtype import uint32 as uint32
 from mycel._src.foundation.dtype import uint64 as uint64
-from mycel._src.foundation.jit_config import JitConfig as JitConfig
-from mycel._src.foundation.jit_config import set_recursion_limit as set_recursion_limit
+from mycel._src.foundation.settings.config import COMPATIBLE as COMPATIBLE
+from mycel._src.foundation.settings.config import GRAPH_MODE as GRAPH_MODE
+from mycel._src.foundation.settings.config import LAX as LAX
+from mycel._src.foundation.settings.config import PYNATIVE_MODE as PYNATIVE_MODE
+from mycel._src.foundation.settings.config import STRICT as STRICT
+from mycel._src.foundation.settings.config import get_context as get_context
+from mycel._src.foundation.settings.config import set_context as set_context
+from mycel._src.foundation.settings.jit_config import JitConfig as JitConfig
+from mycel._src.foundation.settings.jit_config import set_recursion_limit as set_recursion_limit
 from mycel._src.staging.compiled.eager_comparison import Comparison as Comparison
 from mycel._src.staging.compiled.eager_comparison import compare_modes as compare_modes
 from mycel._src.staging.compiled.explain import explain as explain
@@ -289,9 +289,9 @@ else:
             value = getattr(importlib.import_module(_LAZY[name]), name)
             globals()[name] = value
             return value
-        from mycel._src.foundation import hints
+        from mycel._src.foundation import migration_hints
 
-        raise hints.missing("mycel", name, hints.OF_PACKAGE)
+        raise migration_hints.missing("mycel", name, migration_hints.OF_PACKAGE)
 
 
 __dir__ = _listing(__name__, (*_LAZY, *_MODULES))

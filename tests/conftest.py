@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from mycel._src.engines.native.program import stored
-from mycel._src.foundation import config
+from mycel._src.foundation.settings import config
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -25,7 +25,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.pytree import flatten
 
 __all__ = ["A", "Array", "B", "Checks", "I", "resolve"]
 

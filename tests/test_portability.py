@@ -300,7 +300,7 @@ def test_processes_that_fill_a_cache_at_once(cache: Path) -> None:
 
 
 def test_places_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mycel._src.foundation.config import cache_directory
+    from mycel._src.foundation.settings.config import cache_directory
 
     monkeypatch.delenv("MYCEL_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
@@ -330,7 +330,7 @@ def test_no_home_and_one_that_cannot_be_written(tmp_path: Path) -> None:
     # Where the user has no home either, the folder is one that cannot be written.
     unknown = f"import os.path\nos.path.expanduser = lambda path: path\nos.chdir({str(tmp_path)!r})\n"
     where = (
-        "from mycel._src.foundation.config import cache_directory\nassert str(cache_directory()) == '/.cache/mycel'\n"
+        "from mycel._src.foundation.settings import config\nassert str(config.cache_directory()) == '/.cache/mycel'\n"
     )
     assert run(unknown + where, **nowhere, HOME=None) == ""
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel._src.foundation.idx import write_idx
+from mycel._src.foundation.files.idx_format import write_idx
 from mycel.cli import main
 from mycel.demo import data, lenet
 

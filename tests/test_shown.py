@@ -12,7 +12,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn
-from mycel._src.foundation import hints, notices, pages
+from mycel._src.foundation import logged_once, migration_hints, notebook_html
 from mycel._src.foundation.log import logger
 from mycel.train import Model
 
@@ -26,14 +26,14 @@ class Tensor:
 Tensor.__module__ = "torch.nested"
 
 
-@pytest.mark.parametrize("name", hints.OF_TENSORS)
+@pytest.mark.parametrize("name", migration_hints.OF_TENSORS)
 def test_names_of_tensors_elsewhere(name: str) -> None:
     assert not hasattr(X, name) and getattr(X, name, 7) == 7 and name not in dir(X)
     with pytest.raises(AttributeError, match=f"'Tensor' object has no attribute '{name}'; "):
         getattr(X, name)
 
 
-@pytest.mark.parametrize("name", hints.OF_CELLS)
+@pytest.mark.parametrize("name", migration_hints.OF_CELLS)
 def test_names_of_cells_elsewhere(name: str) -> None:
     layer = nn.ReLU()
     assert not hasattr(layer, name) and name not in dir(layer)
@@ -41,14 +41,16 @@ def test_names_of_cells_elsewhere(name: str) -> None:
         getattr(layer, name)
 
 
-@pytest.mark.parametrize("name", hints.OF_OPTIMIZERS)
+@pytest.mark.parametrize("name", migration_hints.OF_OPTIMIZERS)
 def test_names_of_optimizers_elsewhere(name: str) -> None:
     optimizer = nn.SGD(nn.Dense(1, 1).trainable_params())
     with pytest.raises(AttributeError, match=f"SGD has no attribute '{name}'; "):
         getattr(optimizer, name)
 
 
-@pytest.mark.parametrize(("module", "table"), [(ms, hints.OF_PACKAGE), (nn, hints.OF_NN)], ids=["mycel", "mycel.nn"])
+@pytest.mark.parametrize(
+    ("module", "table"), [(ms, migration_hints.OF_PACKAGE), (nn, migration_hints.OF_NN)], ids=["mycel", "mycel.nn"]
+)
 def test_names_of_packages_elsewhere(module, table: dict[str, str]) -> None:
     for name in table:
         assert not hasattr(module, name), name
@@ -59,7 +61,7 @@ def test_names_of_packages_elsewhere(module, table: dict[str, str]) -> None:
 
 
 def test_hints_name_what_there_is() -> None:
-    for name, hint in hints.OF_PACKAGE.items():
+    for name, hint in migration_hints.OF_PACKAGE.items():
         if hint.startswith("it is in mycel.ops"):
             assert hasattr(ms.ops, name), name
 
@@ -114,7 +116,7 @@ def test_images_with_channels_last(kind, shape: tuple[int, ...], order: str) -> 
 def warned(make, monkeypatch) -> list[str]:
     said: list[str] = []
     monkeypatch.setattr(logger, "warning", lambda text, *values: said.append(text % values))
-    monkeypatch.setattr(notices, "_said", set())
+    monkeypatch.setattr(logged_once, "_said", set())
     make()
     return said
 
@@ -174,7 +176,7 @@ def test_html_is_small_and_escaped() -> None:
     ]
     for text in shown:
         assert text.startswith("<div><b>") and text.endswith("</pre></div>")
-        assert len(text) < pages.LINES * pages.COLUMNS and "<script>" not in text
+        assert len(text) < notebook_html.LINES * notebook_html.COLUMNS and "<script>" not in text
     assert html.escape("<script>&") in shown[4]
     assert "1,200 parameters, 1,200 of them trained" in shown[5] and "more lines" in shown[5]
     assert "loss MSELoss; metrics mse" in shown[6]

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import mycel as ms
 from mycel import COOTensor, CSRTensor, Parameter, RowTensor, SparseTensor, Tensor, nn, ops
 from mycel._src.foundation.errors import VmapError
-from mycel._src.foundation.tree import fixed_in, flatten, map_fixed, unflatten
+from mycel._src.foundation.pytree import fixed_in, flatten, map_fixed, unflatten
 
 CHECKED = {"COOTensor": "SciPy", "CSRTensor": "SciPy", "RowTensor": "definition", "SparseTensor": "definition"}
 RANDOM = np.random.default_rng(0)

@@ -2,7 +2,7 @@
 gradients from vanishing.
 """
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.staging.compiled.jit import jit as jit
 from mycel._src.staging.frontend.specialization.mutable_numbers import mutable as mutable
 from mycel._src.tensors.core.parameter import Parameter as Parameter

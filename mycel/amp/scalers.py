@@ -10,7 +10,7 @@ from typing import Any
 from mycel import ops
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
-from mycel._src.foundation.tree import flatten, map_leaves
+from mycel._src.foundation.pytree import flatten, map_leaves
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.nn.loss_scale import finite

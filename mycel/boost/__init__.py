@@ -4,7 +4,7 @@ or centralizing gradients.
 
 from __future__ import annotations
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.boost.base import OptimizerProcess as OptimizerProcess
 from mycel.boost.base import ParameterProcess as ParameterProcess
 from mycel.boost.grad_accumulation import GradientAccumulation as GradientAccumulation

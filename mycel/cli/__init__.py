@@ -236,7 +236,8 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _cache(options: argparse.Namespace) -> int:
-    from mycel._src.foundation import cache, config
+    from mycel._src.foundation.files import code_cache as cache
+    from mycel._src.foundation.settings import config
 
     try:
         limit = cache.limit()

@@ -14,8 +14,8 @@ from typing import Any
 
 import mycel
 from mycel._src.engines.select import engine, engines
-from mycel._src.foundation import config
-from mycel._src.foundation.cores import usable_cores
+from mycel._src.foundation.settings import config
+from mycel._src.foundation.system.cpu_cores import usable_cores
 
 __all__ = ["as_text", "collect"]
 

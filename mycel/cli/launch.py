@@ -18,10 +18,10 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-from mycel._src.compiler.transport.store import TCPStore
-from mycel._src.compiler.transport.world import PORT
-from mycel._src.foundation import starting
-from mycel._src.foundation.cores import usable_cores
+from mycel._src.compiler.transport.rank_environment import PORT
+from mycel._src.compiler.transport.tcp_store import TCPStore
+from mycel._src.foundation.system import subprocesses
+from mycel._src.foundation.system.cpu_cores import usable_cores
 from mycel.cli import machines
 from mycel.cli.processes import guarded
 from mycel.cli.supervisor import Job, Supervisor
@@ -171,7 +171,7 @@ def _on_machine(
     given += [f"--standstill={options.standstill}", *(["--plain"] if options.plain else [])]
     given += [f"--logs={options.logs.resolve()}"] if options.logs is not None else []
     script = [str(options.script.resolve()), *options.arguments]
-    return starting.python("from mycel.cli import main; sys.exit(main())", "launch", *given, *script)
+    return subprocesses.python("from mycel.cli import main; sys.exit(main())", "launch", *given, *script)
 
 
 def _job(options: argparse.Namespace) -> Job:
@@ -207,7 +207,7 @@ def _job(options: argparse.Namespace) -> Job:
 
 def ranked(*arguments: str) -> list[str]:
     """Return the command of a rank; `arguments` are those of `mycel.cli.ranked`."""
-    return starting.python("from mycel.cli.ranked import main; main(sys.argv[1:])", *arguments)
+    return subprocesses.python("from mycel.cli.ranked import main; main(sys.argv[1:])", *arguments)
 
 
 def threads_of(ranks: int) -> dict[str, str]:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from mycel._src.foundation import starting
+from mycel._src.foundation.system import subprocesses
 from mycel.cli.lines import Piped
 
 __all__ = ["Machine", "by_agent", "by_ray"]
@@ -63,7 +63,7 @@ def by_agent(
             inner = command(count, len(machines), k, machine.local, machine.first, master)
             line = f"cd {shlex.quote(os.getcwd())} && exec env {shlex.join([*_settings(), *inner])}"
             # In a group of its own, so that an interrupt of the keyboard ends it through its leash.
-            process = starting.start(
+            process = subprocesses.start(
                 [*agent, machine.name, line],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -193,7 +193,7 @@ def _place_in_task() -> str:
 def _run_in_task(command: list[str], folder: str, settings: dict[str, str]) -> int:
     """Run a launcher in a task of Ray; its leash ends with the task's process."""
     variables = {**os.environ, **settings}
-    process = starting.start(
+    process = subprocesses.start(
         command, cwd=folder, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     assert process.stdout is not None

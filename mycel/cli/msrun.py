@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mycel._src.foundation import starting
+from mycel._src.foundation.system import subprocesses
 from mycel.cli.launch import ranked, run_job, threads_of
 from mycel.cli.parsing import Parser
 from mycel.cli.supervisor import Job
@@ -141,7 +141,7 @@ def _cores(local: int, first: int) -> Callable[[int], dict[str, str]]:
 
 def _in_background(job: Job, options: argparse.Namespace) -> int:
     """Leave the ranks to a process of its own, and return at once."""
-    if starting.fork():
+    if subprocesses.fork():
         return 0
     os.setsid()
     log = os.open(str(Path(options.log_dir or ".").resolve() / "scheduler.log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

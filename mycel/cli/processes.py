@@ -19,9 +19,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from mycel._src.compiler.transport.activity import activity as of_process
-from mycel._src.compiler.transport.activity import statistics
-from mycel._src.foundation import starting
+from mycel._src.compiler.transport.process_activity import activity as of_process
+from mycel._src.compiler.transport.process_activity import statistics
+from mycel._src.foundation.system import subprocesses
 
 __all__ = ["activity", "adopt", "end_all", "guarded"]
 
@@ -104,7 +104,7 @@ def guarded(name: str, work: Callable[[], int]) -> int:
 
     before = {number: signal.signal(number, forward) for number in _FORWARDED}
     own = os.getpid()
-    child = starting.fork()
+    child = subprocesses.fork()
     if child == 0:
         for number, handler in before.items():
             signal.signal(number, handler)

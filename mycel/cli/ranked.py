@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mycel._src.compiler.transport import watch
+from mycel._src.compiler.transport import rank_status
 
 __all__ = ["main"]
 
@@ -22,11 +22,11 @@ def main(arguments: Sequence[str]) -> None:
     """Run a script as Python would, with `import mindspore` answered unless `arguments` begin with
     --plain.
     """
-    watch.end_with_parent()
+    rank_status.end_with_parent()
     cores = os.environ.pop("MYCEL_CORES", "")
     if cores:
         os.sched_setaffinity(0, {int(c) for c in cores.split(",")})
-    watch.begin()
+    rank_status.begin()
     for stream in (sys.stdout, sys.stderr):
         # The launcher shows lines as they come.
         if isinstance(stream, io.TextIOWrapper) and stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode):
@@ -43,5 +43,5 @@ def main(arguments: Sequence[str]) -> None:
         runpy.run_path(script, run_name="__main__")
     except SystemExit as end:
         if end.code not in (None, 0):
-            watch.failed(end)
+            rank_status.failed(end)
         raise

@@ -1,6 +1,6 @@
 """The ranks of one machine: started, watched, and ended together.
 
-Each rank is a session of its own, and has a pipe to tell what it does (`transport.watch`).
+Each rank is a session of its own, and has a pipe to tell what it does (`transport.rank_status`).
 The launch ends when all ranks have, or when one has failed:
 
 * it ended with another status than 0, by a signal or an exception;
@@ -37,9 +37,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from mycel._src.compiler.transport import watch
-from mycel._src.compiler.transport.store import TCPStore
-from mycel._src.foundation import starting
+from mycel._src.compiler.transport import rank_status
+from mycel._src.compiler.transport.tcp_store import TCPStore
+from mycel._src.foundation.system import subprocesses
 from mycel.cli.lines import Lines, Piped, front_of, writer
 from mycel.cli.processes import activity, adopt, end_all
 
@@ -47,7 +47,7 @@ __all__ = ["Job", "Supervisor"]
 
 _GRACE = 2.0
 _TICK = 0.1
-_SILENT = 5 * watch.BEAT
+_SILENT = 5 * rank_status.BEAT
 _NOTICE = 30.0
 
 
@@ -208,12 +208,12 @@ class Supervisor:
             "MS_LOCAL_WORKER_NUM": str(job.local),
             "MS_SCHED_HOST": job.host,
             "MS_SCHED_PORT": str(self.store.port),
-            watch.PIPE: str(theirs),
+            rank_status.PIPE: str(theirs),
             **job.of_rank(number),
         }
         output = None if job.logs is None else open(job.logs(number), "wb")
         try:
-            process = starting.start(
+            process = subprocesses.start(
                 job.command,
                 env=variables,
                 pass_fds=(theirs,),

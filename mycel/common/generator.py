@@ -17,10 +17,11 @@ from mycel._src.compiler.ir.dims import Dim, DimLike
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.random import seed_state
-from mycel._src.foundation import arguments, locks
+from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
+from mycel._src.foundation.bounded_caches import MANY, Remembered
 from mycel._src.foundation.errors import operation_called
-from mycel._src.foundation.remembered import MANY, Remembered
+from mycel._src.foundation.system import locks
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, as_tensor

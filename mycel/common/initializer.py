@@ -19,7 +19,7 @@ import numpy as np
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.tensors.core.parameter import initializers
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.seed import get_seed, initializer_rng

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mycel._src.foundation import arguments, locks
+from mycel._src.foundation import arguments
+from mycel._src.foundation.system import locks
 from mycel.common import generator
 
 __all__ = ["get_seed", "initializer_rng", "set_seed"]

@@ -6,7 +6,7 @@ One process is supported now; in it every operation has its exact meaning for a 
 and the store are public as functions of `mycel.ops`, as they are in MindSpore.
 """
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.communication.groups import HCCL_WORLD_COMM_GROUP as HCCL_WORLD_COMM_GROUP
 from mycel.communication.groups import MCCL_WORLD_COMM_GROUP as MCCL_WORLD_COMM_GROUP
 from mycel.communication.groups import NCCL_WORLD_COMM_GROUP as NCCL_WORLD_COMM_GROUP

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import matrix_product as L
 from mycel._src.compiler.prims import shape as S
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import ShapeError

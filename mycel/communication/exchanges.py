@@ -1,11 +1,12 @@
 """The movement of tensors between the members of a group, from which all operations are composed.
 
 `Alone` is a group of one process: values stay where they are. `Several` applies the primitives of
-`prims.collectives` along a mesh of one axis, which has the group's members as its devices. So
-operations run at once, are recorded for gradients and staged into graphs like any other, and their
-derivatives are those of the primitives. As of any operation, what nobody uses of a graph is not
-computed: ranks that run different graphs must use the same collectives. What has no result to stage
-(sending, objects, barriers) asks for values, so that a compiled function runs in segments there.
+`prims.distributed.collectives` along a mesh of one axis, which has the group's members as its
+devices. So operations run at once, are recorded for gradients and staged into graphs like any
+other, and their derivatives are those of the primitives. As of any operation, what nobody uses of a
+graph is not computed: ranks that run different graphs must use the same collectives. What has no
+result to stage (sending, objects, barriers) asks for values, so that a compiled function runs in
+segments there.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mycel._src.compiler.ir.mesh import Mesh
-from mycel._src.compiler.prims import collectives as C
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.distributed import collectives as C
 from mycel._src.compiler.transport.base import alike
-from mycel._src.compiler.transport.place import transport
+from mycel._src.compiler.transport.current_transport import transport
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.tensor import Tensor

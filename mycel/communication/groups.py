@@ -1,9 +1,9 @@
 """Processes and groups of them.
 
 A `Group` is a name and the ranks of its members in the world, in the order of their ranks in the
-group. The world is that of the transport in force (`transport.place`): a process alone, or
-after `init` the processes that its environment names. Every collective operation is composed of the
-few movements of tensors that a group's `transport` has (`mycel.communication.exchanges`).
+group. The world is that of the transport in force (`transport.current_transport`): a process alone,
+or after `init` the processes that its environment names. Every collective operation is composed of
+the few movements of tensors that a group's `transport` has (`mycel.communication.exchanges`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mycel._src.compiler.transport import environment, watch
-from mycel._src.compiler.transport.alone import Alone as AloneWay
+from mycel._src.compiler.transport import rank_status, transport_selection
 from mycel._src.compiler.transport.base import Transport
-from mycel._src.compiler.transport.place import put, transport
-from mycel._src.compiler.transport.store import TCPStore
-from mycel._src.compiler.transport.world import World, world
+from mycel._src.compiler.transport.current_transport import put, transport
+from mycel._src.compiler.transport.rank_environment import World, world
+from mycel._src.compiler.transport.single_process import Alone as AloneWay
+from mycel._src.compiler.transport.tcp_store import TCPStore
 from mycel._src.engines.select import engine
 from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
@@ -224,14 +224,14 @@ def begin(backend_name: str | None, found: World | None, store: TCPStore | None)
 
 def _join(found: World, store: TCPStore | None) -> None:
     if found.scheduler:
-        environment.serve(found)
+        transport_selection.serve(found)
         sys.exit(0)
     if found.size == 1:
         logger.info("communication: this process is alone: rank 0 of 1")
         return
-    watch.begin()
+    rank_status.begin()
     _joined.times += 1
-    _joined.way, _joined.store = environment.connect(found, store, f"ranks-{_joined.times}")
+    _joined.way, _joined.store = transport_selection.connect(found, store, f"ranks-{_joined.times}")
     _joined.found = found
     put(_joined.way)
     meeting = _joined.store or store
@@ -247,7 +247,7 @@ def _leave() -> None:
     way, _joined.way = _joined.way, None
     if way is not None:
         put(AloneWay())
-        watch.alone()
+        rank_status.alone()
         way.close()
     if _joined.store is not None:
         _joined.store.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from mycel._src.compiler.transport.world import World, world
+from mycel._src.compiler.transport.rank_environment import World, world
 from mycel._src.foundation import arguments
 from mycel.communication import groups
 from mycel.communication.groups import GlobalComm, find_group

@@ -14,7 +14,7 @@ import sys
 from types import ModuleType
 
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.compat.finder import Finder
 from mycel.compat.golden_finder import GOLDEN, GoldenFinder

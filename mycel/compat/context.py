@@ -1,8 +1,8 @@
 """`mindspore.context`: the settings of the process, and those of parallel training.
 
 Parallel settings are checked as MindSpore checks them, and kept in one record
-(`foundation.parallel_settings`), so that programs written for clusters run on one device too, where
-what has no effect is logged once.
+(`foundation.settings.parallel_settings`), so that programs written for clusters run on one device
+too, where what has no effect is logged once.
 """
 
 from __future__ import annotations
@@ -12,12 +12,21 @@ import dataclasses
 import difflib
 from typing import Any
 
-from mycel._src.compiler.ir.layout import Layout
-from mycel._src.foundation import arguments, parallel_settings
-from mycel._src.foundation.config import COMPATIBLE, GRAPH_MODE, LAX, PYNATIVE_MODE, STRICT, get_context, set_context
+from mycel._src.compiler.ir.sharding.layout import Layout
+from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.notes import without_effect
-from mycel._src.foundation.parallel_settings import PROCESS, ParallelSettings
+from mycel._src.foundation.settings import parallel_settings
+from mycel._src.foundation.settings.config import (
+    COMPATIBLE,
+    GRAPH_MODE,
+    LAX,
+    PYNATIVE_MODE,
+    STRICT,
+    get_context,
+    set_context,
+)
+from mycel._src.foundation.settings.ignored_settings import without_effect
+from mycel._src.foundation.settings.parallel_settings import PROCESS, ParallelSettings
 from mycel.compat.parallel_values import FLAGS, check_value
 from mycel.train import rank_parts as _rank_parts  # noqa: F401  which writes strategy files
 

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 from mycel._src.devices.runtime import synchronize
 from mycel._src.foundation.errors import Unsupported
-from mycel._src.foundation.notes import without_effect
-from mycel._src.foundation.parallel_settings import plan
+from mycel._src.foundation.settings.ignored_settings import without_effect
+from mycel._src.foundation.settings.parallel_settings import plan
 from mycel._src.staging.derivatives.custom_functions import no_gradients, refused
 from mycel._src.staging.derivatives.gradient import grad
 from mycel._src.tensors.cells.cell import Cell

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mycel._src.foundation import wire
-from mycel._src.foundation.wire import WireError
+from mycel._src.foundation.files import protobuf_wire
+from mycel._src.foundation.files.protobuf_wire import WireError
 
 __all__ = ["DecodeError", "Message", "module_of"]
 
@@ -344,7 +344,7 @@ class Message:
     def MergeFromString(self, serialized: bytes) -> int:
         """Take over the fields that bytes mean, and return their number."""
         by_number = {f.number: f for f in self._fields.values()}
-        for number, value in wire.fields(bytes(serialized)):
+        for number, value in protobuf_wire.fields(bytes(serialized)):
             field = by_number.get(number)
             if field is not None:
                 self._take(field, value)
@@ -378,12 +378,12 @@ class Message:
             return [_bytes(field, value)]
         if kind in _FIXED:
             return [v for (v,) in struct.iter_unpack(_FIXED[kind], _bytes(field, value))]
-        numbers = wire.integers(value)
+        numbers = protobuf_wire.integers(value)
         if kind == "bool":
             return [bool(n) for n in numbers]
         if kind.startswith("sint"):
             return [(n >> 1) ^ -(n & 1) for n in numbers]
-        return numbers if kind.startswith("uint") else [wire.signed(n) for n in numbers]
+        return numbers if kind.startswith("uint") else [protobuf_wire.signed(n) for n in numbers]
 
     def SerializeToString(self, **kwargs: Any) -> bytes:
         """Return the message as bytes, fields in order of their numbers.
@@ -403,27 +403,27 @@ class Message:
         if field.often == "map":
             entry = self._class_of(field)
             pieces = [entry(key=k, value=v).SerializeToString() for k, v in value.items()]
-            return b"".join(wire.field(field.number, piece) for piece in pieces)
+            return b"".join(protobuf_wire.field(field.number, piece) for piece in pieces)
         if field.often != "many":
             return self._write(field, value)
         if field.packed:
-            return wire.field(field.number, b"".join(self._plain(field, v) for v in value))
+            return protobuf_wire.field(field.number, b"".join(self._plain(field, v) for v in value))
         return b"".join(self._write(field, v) for v in value)
 
     def _write(self, field: _Field, value: Any) -> bytes:
         if isinstance(value, Message):
-            return wire.field(field.number, value.SerializePartialToString())
+            return protobuf_wire.field(field.number, value.SerializePartialToString())
         if isinstance(value, (str, bytes)):
-            return wire.field(field.number, value)
-        kind = {8: 1, 4: 5}[struct.calcsize(_FIXED[field.kind])] if field.kind in _FIXED else wire.VARINT
-        return wire.varint(field.number << 3 | kind) + self._plain(field, value)
+            return protobuf_wire.field(field.number, value)
+        kind = {8: 1, 4: 5}[struct.calcsize(_FIXED[field.kind])] if field.kind in _FIXED else protobuf_wire.VARINT
+        return protobuf_wire.varint(field.number << 3 | kind) + self._plain(field, value)
 
     def _plain(self, field: _Field, value: Any) -> bytes:
         if field.kind in _FIXED:
             return struct.pack(_FIXED[field.kind], value)
         if field.kind.startswith("sint"):
             value = value << 1 ^ value >> 63
-        return wire.varint(int(value) & ((1 << 64) - 1))
+        return protobuf_wire.varint(int(value) & ((1 << 64) - 1))
 
     def ByteSize(self) -> int:
         """Return the number of bytes of the message."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mycel._src.compiler.ir.layout import Layout
+from mycel._src.compiler.ir.sharding.layout import Layout
 
 __all__ = ["FLAGS", "check_value"]
 

@@ -76,7 +76,7 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "common.api": ("mycel._src.staging.compiled.jit", "mycel._src.staging.derivatives", "mycel", f"{_HERE}.retired"),
     "common.dtype": ("mycel.dtype",),
     "dtype": (f"{_HERE}.inner.common.dtype", "mycel"),
-    "common.jit_config": ("mycel._src.foundation.jit_config",),
+    "common.jit_config": ("mycel._src.foundation.settings.jit_config",),
     "common.lazy_inline": ("mycel.common.markers",),
     "common.mutable": ("mycel._src.staging.frontend.specialization.mutable_numbers",),
     "common.initializer": (),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel._src.foundation import arguments
-from mycel._src.foundation.notes import asked_for_host
+from mycel._src.foundation.settings.ignored_settings import asked_for_host
 from mycel._src.staging.compiled.jit import jit as ms_function
 from mycel.common.markers import jit_class as ms_class
 

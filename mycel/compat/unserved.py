@@ -18,8 +18,8 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn, cast
 
-from mycel._src.foundation import syntax
 from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.python_runtime import syntax_trees
 from mycel.ops.operations.primitive import Primitive
 
 __all__ = [
@@ -189,7 +189,7 @@ def signature_of(text: str) -> inspect.Signature:
     >>> signature_of("(x, *, eps=1e-05)").parameters["eps"].default
     1e-05
     """
-    arguments = cast(ast.FunctionDef, syntax.module(f"def f{text}: ...").body[0]).args
+    arguments = cast(ast.FunctionDef, syntax_trees.module(f"def f{text}: ...").body[0]).args
     kinds = inspect.Parameter
     names = [*arguments.posonlyargs, *arguments.args]
     without = len(names) - len(arguments.defaults)

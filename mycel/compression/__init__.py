@@ -1,6 +1,6 @@
 """Smaller networks: pruned, distilled, of low rank, and what networks cost."""
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.compression.adapters import AdaptedLayer, add_adapters, merge_adapters
 from mycel.compression.channels import ChannelReport, Structure, prune_channels
 from mycel.compression.cost import Cost, LayerCost, cost_of

@@ -16,8 +16,8 @@ import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.printer import graphs_in
-from mycel._src.compiler.prims import control as C
-from mycel._src.compiler.transforms.opening import without_calls
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.transforms.expansion import without_calls
 from mycel._src.engines.reports import work
 from mycel._src.tensors.cells.eval_mode import outside_of_training
 from mycel.train.graph_file import Model

@@ -27,17 +27,17 @@ import numpy as np
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims.attention import attention
 from mycel._src.compiler.prims.base import CONSTANT, GET_ITEM
-from mycel._src.compiler.prims.conv import conv, conv_grad_input
+from mycel._src.compiler.prims.convolution.conv import conv, conv_grad_input
+from mycel._src.compiler.prims.convolution.window import window_max
 from mycel._src.compiler.prims.factors import Factor, Place, factors_of, result_types
-from mycel._src.compiler.prims.index import take
-from mycel._src.compiler.prims.linalg import matmul
-from mycel._src.compiler.prims.normalization import moments
-from mycel._src.compiler.prims.recurrence import recurrence
+from mycel._src.compiler.prims.indexing.index import take
+from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.compiler.prims.neural.attention import attention
+from mycel._src.compiler.prims.neural.normalization import moments
+from mycel._src.compiler.prims.neural.recurrence import recurrence
 from mycel._src.compiler.prims.reduce import reduce_max, reduce_min
 from mycel._src.compiler.prims.shape import BROADCAST_TO, CONCAT, RESHAPE, SLICE
-from mycel._src.compiler.prims.window import window_max
 from mycel.compression.atoms import Atoms, Axis
 
 __all__ = ["Dependences", "dependences"]

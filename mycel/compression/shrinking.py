@@ -16,7 +16,7 @@ import numpy as np
 from mycel._src.compiler.ir.graph import Graph, Node, at, input_node
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.prims.base import CONSTANT, constant
-from mycel._src.compiler.prims.conv import conv, conv_grad_input
+from mycel._src.compiler.prims.convolution.conv import conv, conv_grad_input
 from mycel._src.compiler.prims.shape import BROADCAST_TO, RESHAPE, SLICE
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.tensors.cells.cell import Cell

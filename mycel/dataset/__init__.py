@@ -12,7 +12,7 @@ The names are MindSpore's.
 (2, [[2, 1, 8, 8], [2]])
 """
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.dataset import audio, config, debug, text, transforms, utils, vision
 from mycel.dataset.basic_sources.generator_source import GeneratorDataset
 from mycel.dataset.basic_sources.mappable_source import MappableDataset, NumpySlicesDataset

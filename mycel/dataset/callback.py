@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from mycel._src.foundation import locks
-from mycel._src.foundation.hooks import Callback
+from mycel._src.foundation.callback_base import Callback
+from mycel._src.foundation.system import locks
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count
 from mycel.dataset.execution.iterator_scope import Scope

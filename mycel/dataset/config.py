@@ -12,8 +12,8 @@ import os
 import secrets
 from typing import Any
 
-from mycel._src.foundation.cores import usable_cores
-from mycel._src.foundation.notices import no_effect
+from mycel._src.foundation.logged_once import no_effect
+from mycel._src.foundation.system.cpu_cores import usable_cores
 from mycel.common import seed as global_seed
 from mycel.dataset.arguments import MOST_WORKERS
 from mycel.dataset.execution_options import (

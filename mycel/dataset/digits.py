@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation.idx import read_idx
-from mycel._src.foundation.idx import write_idx as write_idx_file
+from mycel._src.foundation.files.idx_format import read_idx
+from mycel._src.foundation.files.idx_format import write_idx as write_idx_file
 from mycel.dataset.vision import Resize
 
 __all__ = ["load_digits", "stratified_split", "write_idx"]

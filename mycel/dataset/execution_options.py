@@ -10,10 +10,10 @@ import os
 from enum import IntEnum
 from typing import Any
 
-from mycel._src.foundation import remote
-from mycel._src.foundation.copies import NoRoom
+from mycel._src.foundation.files import fsspec_files
+from mycel._src.foundation.files.remote_copies import NoRoom
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.notices import no_effect
+from mycel._src.foundation.logged_once import no_effect
 from mycel.dataset.send_limit import SendingLimit
 
 __all__ = [
@@ -303,10 +303,10 @@ def kept(operation: str, path: str) -> str:
 
     `operation` is named where a store fails, in a ValueError.
     """
-    if not _options["keep_remote_files"] or not remote.is_remote(path):
+    if not _options["keep_remote_files"] or not fsspec_files.is_remote(path):
         return path
     try:
-        return remote.copied(path)
+        return fsspec_files.copied(path)
     except NoRoom as error:
         logger.warning("%s: it is read where it is: %s", operation, error)
         return path

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.notices import no_effect
+from mycel._src.foundation.logged_once import no_effect
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.dataset import config

@@ -106,8 +106,8 @@ def _bytes(size: float) -> str:
 def profile(pipeline: Node | TupleIterator | DictIterator, num_epochs: int = 1) -> PipelineProfile:
     """Return what each node of a pipeline did: its work, its waiting, its rows and bytes.
 
-    * `pipeline`: a dataset, which is run as fast as it can, or an iterator, of which this is what
-      it did so far.
+    * `pipeline_parallel`: a dataset, which is run as fast as it can, or an iterator, of which this
+      is what it did so far.
     * `num_epochs`: how many epochs of a dataset are run.
 
     Raises TypeError for other things.

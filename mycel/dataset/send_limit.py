@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from mycel._src.foundation import locks
 from mycel._src.foundation.log import logger
+from mycel._src.foundation.system import locks
 
 # Seconds between looks at whether the sender is stopped, and before a warning.
 _LOOK = 0.2

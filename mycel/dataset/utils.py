@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mycel._src.foundation import atomic_files, ends
+from mycel._src.foundation.files import atomic_files
+from mycel._src.foundation.python_runtime import finalization as ends
 from mycel.dataset.rows.column_blocks import Array
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel._src.foundation.idx import read_idx
+from mycel._src.foundation.files.idx_format import read_idx
 from mycel.dataset import digits
 
 __all__ = ["DataError", "DigitData", "bundled", "mnist"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel._src.foundation.atomic_files import replacing
+from mycel._src.foundation.files.atomic_files import replacing
 
 __all__ = ["available", "draw"]
 

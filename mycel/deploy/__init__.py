@@ -4,7 +4,7 @@ browsers, and rounds of federated learning.
 
 from mycel._src.engines.aot.library import Library
 from mycel._src.engines.aot.targets import names as targets
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.deploy.browser import WebModule, web
 from mycel.deploy.building import build
 from mycel.deploy.cplusplus import cpp

@@ -23,7 +23,7 @@ import numpy as np
 
 from mycel._src.engines.aot.header import Argument
 from mycel._src.engines.aot.library import Library
-from mycel._src.foundation import starting
+from mycel._src.foundation.system import subprocesses
 
 __all__ = ["BOARDS", "Board", "BoardError", "Run", "missing_tools", "run"]
 
@@ -190,14 +190,14 @@ def run(library: Library, calls: Sequence[Arrays], folder: Path) -> Run:
     (folder / "board.ld").write_text(LINKER.format(flash=board.flash, ram=board.ram))
     options = ["-O2", "-ffreestanding", "-fno-builtin", "-fno-tree-loop-distribute-patterns", "-mthumb", "-nostdlib"]
     files = ["main.c", f"{library.name}.o", "-T", "board.ld", "-o", "program.elf", "-lm", "-lgcc"]
-    built = starting.run(
+    built = subprocesses.run(
         ["arm-none-eabi-gcc", *board.flags, *options, *files], cwd=folder, capture_output=True, text=True, check=False
     )
     if built.returncode:
         raise BoardError(f"{library.name} for {library.target}: {built.stderr}")
     command = ["qemu-system-arm", "-M", board.machine, "-nographic", "-monitor", "none", "-icount", "shift=0"]
     command += ["-semihosting-config", "enable=on,target=native", "-kernel", "program.elf"]
-    done = starting.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = subprocesses.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
     said = done.stdout + done.stderr
     if done.returncode:
         raise BoardError(f"{library.name} on {library.target}: {said}")
@@ -214,7 +214,9 @@ def run(library: Library, calls: Sequence[Arrays], folder: Path) -> Run:
                 raise IndexError(status)
             instructions.append(count * TICK)
             results.append(parts(library, content, calls[len(results)]))
-    size = starting.run(["arm-none-eabi-size", "program.elf"], cwd=folder, capture_output=True, text=True, check=True)
+    size = subprocesses.run(
+        ["arm-none-eabi-size", "program.elf"], cwd=folder, capture_output=True, text=True, check=True
+    )
     return Run(results, instructions, stack, int(size.stdout.splitlines()[1].split()[0]))
 
 

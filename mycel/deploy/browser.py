@@ -11,8 +11,8 @@ from mycel._src.engines.aot.library import Library
 from mycel._src.engines.aot.plan import ALIGN
 from mycel._src.engines.aot.sizes import formula
 from mycel._src.engines.aot.wasm import linked
-from mycel._src.foundation.atomic_files import write_folder
 from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.files.atomic_files import write_folder
 
 __all__ = ["WebModule", "web"]
 

@@ -11,9 +11,9 @@ import numpy as np
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.ir.symbols import Symbol
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims.quantisation import dequantize
-from mycel._src.compiler.transforms.quantise.folding import fold_normalisations
-from mycel._src.compiler.transforms.quantise.freezing import frozen
+from mycel._src.compiler.prims.neural.quantisation import dequantize
+from mycel._src.compiler.transforms.quantise.batch_norm_folding import fold_normalisations
+from mycel._src.compiler.transforms.quantise.graph_freezing import frozen
 from mycel._src.engines.aot.library import Library, library_of
 from mycel._src.engines.aot.module import Value
 from mycel._src.engines.aot.sizes import Decided, Size

@@ -10,9 +10,9 @@ from mycel._src.engines.aot.header import Argument
 from mycel._src.engines.aot.library import Library
 from mycel._src.engines.aot.plan import ALIGN
 from mycel._src.engines.aot.sizes import formula
-from mycel._src.foundation.atomic_files import write_folder
+from mycel._src.foundation.dtype_codes import MINDSPORE
 from mycel._src.foundation.errors import Unsupported
-from mycel._src.foundation.type_numbers import MINDSPORE
+from mycel._src.foundation.files.atomic_files import write_folder
 
 __all__ = ["cpp"]
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.aot.library import Library
-from mycel._src.foundation import starting
+from mycel._src.foundation.system import subprocesses
 from mycel.deploy.boards import MEMORY, SECONDS, Arrays, BoardError, main_text, parts
 
 __all__ = ["MACHINES", "Machine", "missing_tools", "run"]
@@ -121,11 +121,11 @@ def run(library: Library, calls: Sequence[Arrays], folder: Path) -> list[list[np
     (folder / "main.c").write_text(text)
     files = ["main.c", f"{library.name}.o", "-o", "program", *machine.options]
     command = [machine.compiler, "-O1", *machine.flags, *files]
-    built = starting.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    built = subprocesses.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if built.returncode:
         raise BoardError(f"{library.name} for {library.target}: {built.stderr}")
     command = [machine.emulator, *machine.arguments, "./program"]
-    done = starting.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = subprocesses.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
     if done.returncode:
         raise BoardError(f"{library.name} on {library.target}: {done.returncode}, {done.stdout}{done.stderr}")
     results: list[list[np.ndarray[Any, Any]]] = []

@@ -6,7 +6,7 @@ as any other. Reading executes nothing, and believes no length before the bytes 
 
 from __future__ import annotations
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.formats.converting import convert as convert
 from mycel.formats.loading import load as load
 

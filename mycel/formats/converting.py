@@ -16,7 +16,7 @@ import numpy as np
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.foundation.dtype import from_any
 from mycel._src.foundation.errors import Unsupported
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.pytree import flatten
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats import onnx, tflite

@@ -15,7 +15,7 @@
 [(0, 0), (1, 1), (2, 4), (3, 9)]
 """
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.mindrecord.converters import Cifar10ToMR, Cifar100ToMR, CsvToMR, ImageNetToMR, MnistToMR, TFRecordToMR
 from mycel.mindrecord.encryption import set_dec_mode, set_enc_key, set_enc_mode
 from mycel.mindrecord.errors import (

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.foundation import arguments, log
-from mycel._src.foundation.idx import read_idx
+from mycel._src.foundation.files.idx_format import read_idx
 from mycel.mindrecord import safe_unpickling
 from mycel.mindrecord.errors import SUCCESS, MSRStatus, PathNotExistsError
 from mycel.mindrecord.filewriter import FileWriter

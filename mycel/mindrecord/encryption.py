@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from mycel._src.foundation import arguments
-from mycel._src.foundation.atomic_files import Draft
 from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.files.atomic_files import Draft
 
 _END = b"ENCRYPT"
 _OWN = b"UDF-ENC"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mycel._src.foundation.notices import no_effect
+from mycel._src.foundation.logged_once import no_effect
 from mycel.mindrecord.errors import ParamTypeError
 from mycel.mindrecord.row_encoding import Schema
 from mycel.mindrecord.row_reader import Records

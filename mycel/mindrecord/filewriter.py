@@ -12,8 +12,9 @@ import shutil
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
-from mycel._src.foundation import arguments, ends
-from mycel._src.foundation.atomic_files import Draft
+from mycel._src.foundation import arguments
+from mycel._src.foundation.files.atomic_files import Draft
+from mycel._src.foundation.python_runtime import finalization
 from mycel.mindrecord.encryption import Plain, encrypted, encryption_function, encryption_key
 from mycel.mindrecord.errors import (
     MRMAddIndexError,
@@ -64,7 +65,7 @@ class _Draft:
             for draft in self._files:
                 draft.discard()
             raise failure(MRMOpenError, f"{path!r} cannot be written: {error}") from error
-        self._clean = ends.when_gone(self, _remove, self.handle, self._files)
+        self._clean = finalization.when_gone(self, _remove, self.handle, self._files)
         if source is not None:
             with open(source, "rb") as before:
                 shutil.copyfileobj(before, self.handle)

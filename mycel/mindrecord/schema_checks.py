@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.foundation import arguments, log
-from mycel._src.foundation.notices import no_effect
+from mycel._src.foundation.logged_once import no_effect
 from mycel.mindrecord.errors import MRMInvalidSchemaError, MRMValidateDataError, ParamTypeError, ParamValueError
 from mycel.mindrecord.file_layout import ARRAY_TYPES, FIELD_NAME, PLAIN_TYPES
 from mycel.mindrecord.row_encoding import Field, Schema

@@ -18,9 +18,10 @@ from typing import IO, Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
-from mycel._src.foundation import ends, remote
-from mycel._src.foundation.decompression import PIECE, Inflated
-from mycel._src.foundation.wire import fields, integers
+from mycel._src.foundation.files import fsspec_files
+from mycel._src.foundation.files.decompression import PIECE, Inflated
+from mycel._src.foundation.files.protobuf_wire import fields, integers
+from mycel._src.foundation.python_runtime import finalization
 from mycel.mindrecord.tfrecord_parsing import find_records
 
 # How many files stay open for reading records by their places.
@@ -66,8 +67,8 @@ def masked_checksum(content: bytes) -> int:
 
 def _open(path: str, compression: str) -> IO[bytes] | Inflated:
     if compression:
-        return Inflated(path, compression, (remote.opened(path), remote.size_of(path)))
-    return remote.opened(path)
+        return Inflated(path, compression, (fsspec_files.opened(path), fsspec_files.size_of(path)))
+    return fsspec_files.opened(path)
 
 
 def _content(handle: IO[bytes] | Inflated, size: int) -> bytes:
@@ -117,10 +118,10 @@ def record_spans(path: str) -> list[tuple[int, int]]:
     Raises ValueError where the file is of another format or is cut off.
     """
     spans: list[tuple[int, int]] = []
-    with remote.opened(path) as handle:
-        total = remote.size_of(path)
+    with fsspec_files.opened(path) as handle:
+        total = fsspec_files.size_of(path)
         at = 0
-        if are_on() and total and not remote.is_remote(path):
+        if are_on() and total and not fsspec_files.is_remote(path):
             with mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as whole:
                 spans, at = find_records(np.frombuffer(whole, np.uint8), _TABLE)
             handle.seek(at)
@@ -143,7 +144,7 @@ class _Opened:
 
     def __init__(self, path: str) -> None:
         self.number = os.open(path, os.O_RDONLY)
-        ends.when_gone(self, os.close, self.number, at_exit=False)
+        finalization.when_gone(self, os.close, self.number, at_exit=False)
 
 
 class Places:
@@ -161,8 +162,8 @@ class Places:
 
     def read(self, file: int, start: int, size: int) -> bytes:
         """Return the `size` bytes from `start` on of a file, by its number."""
-        if remote.is_remote(self.paths[file]):
-            content = remote.read(self.paths[file], start, size)
+        if fsspec_files.is_remote(self.paths[file]):
+            content = fsspec_files.read(self.paths[file], start, size)
             if len(content) < size:
                 raise ValueError(f"{self.paths[file]!r} has become shorter: it ends within a record")
             return content

@@ -3,7 +3,7 @@
 # isort: skip_file
 from __future__ import annotations
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 
 from mycel.common.markers import constexpr as constexpr
 from mycel.mint import linalg as linalg

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel._src.foundation import arguments
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops.algebra import decompositions, norms, systems
 from mycel.ops.lengths import vector_norm as _vector_norm

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel._src.foundation import arguments
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.experimental import optim
 
 __all__ = ["Adam", "AdamW", "FusedAdamW", "SGD"]

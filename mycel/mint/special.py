@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel import ops
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops import erfc as erfc
 from mycel.ops import exp2 as exp2

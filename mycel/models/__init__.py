@@ -1,6 +1,6 @@
 """Networks for microcontrollers, by task and by what they cost on a device as measured."""
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.models.data_of_tasks import TASKS, Data, Task
 from mycel.models.library import Entry, NoModel, choose, entries
 

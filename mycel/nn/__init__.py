@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from mycel._src.foundation.hints import OF_NN as _OF_NN
-from mycel._src.foundation.hints import missing as _missing
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.migration_hints import OF_NN as _OF_NN
+from mycel._src.foundation.migration_hints import missing as _missing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.tensors.cells.cell import Cell as Cell
 from mycel._src.tensors.cells.cell import GraphCell as GraphCell
 from mycel._src.tensors.core.parameter import no_init_parameters as no_init_parameters

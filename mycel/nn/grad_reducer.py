@@ -7,7 +7,7 @@ from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
-from mycel._src.foundation.parallel_settings import DATA, HYBRID, current
+from mycel._src.foundation.settings.parallel_settings import DATA, HYBRID, current
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
@@ -81,7 +81,7 @@ def _groups(parameters: Iterable[Parameter]) -> list[list[int]]:
     go.
     """
     # Programs of one process need not load what divides.
-    from mycel._src.compiler.prims.collectives import all_reduce
+    from mycel._src.compiler.prims.distributed.collectives import all_reduce
     from mycel._src.staging.distributed.parallel_modes import fusing_of
 
     sizes = [p.nbytes for p in parameters]

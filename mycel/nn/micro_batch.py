@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel._src.foundation import arguments
-from mycel._src.foundation.parallel_settings import current
+from mycel._src.foundation.settings.parallel_settings import current
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.layer.container import CellList

@@ -19,7 +19,7 @@ from mycel._src.compiler.prims.base import Primitive
 from mycel._src.engines.reports import work
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import CompileError, NeedsValue, Unsupported
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.pytree import flatten
 from mycel._src.staging.compiled.memory_estimate import estimate
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.cells.eval_mode import outside_of_training

@@ -63,7 +63,7 @@ class WithEvalCell(Cell):
     def construct(self, data: Any, label: Any) -> tuple[Any, Any, Any]:
         """Return the loss, the outputs and the labels."""
         from mycel._src.foundation import dtype as D
-        from mycel._src.foundation.tree import map_leaves
+        from mycel._src.foundation.pytree import map_leaves
 
         outputs = self._network(data)
         if self.add_cast_fp32:

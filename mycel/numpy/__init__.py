@@ -23,7 +23,7 @@ from mycel._src.foundation.dtype import uint8 as uint8
 from mycel._src.foundation.dtype import uint16 as uint16
 from mycel._src.foundation.dtype import uint32 as uint32
 from mycel._src.foundation.dtype import uint64 as uint64
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.numpy.arrays import *  # noqa: F403
 from mycel.numpy.creation import *  # noqa: F403
 from mycel.numpy.functional import *  # noqa: F403

@@ -8,7 +8,7 @@ names.
 # isort: skip_file
 from __future__ import annotations
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 
 from mycel._src.staging.derivatives import (
     derivative as derivative,

@@ -15,8 +15,8 @@ from mycel._src.compiler.ir.graph import Graph, Node, input_node, toposort
 from mycel._src.compiler.prims.base import GET_ITEM, freeze
 from mycel._src.engines.failures import out_of_memory
 from mycel._src.engines.select import compile_graph
-from mycel._src.foundation import config
-from mycel._src.foundation.remembered import SOME, Remembered
+from mycel._src.foundation.bounded_caches import SOME, Remembered
+from mycel._src.foundation.settings import config
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.tensor import Tensor, make
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import normalization as N
 from mycel._src.compiler.prims.base import Primitive
+from mycel._src.compiler.prims.neural import normalization as N
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError

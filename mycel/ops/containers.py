@@ -16,7 +16,7 @@ from typing import Any
 
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.foundation import arguments
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.pytree import flatten
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.tensor import Tensor
 

@@ -14,7 +14,7 @@ from typing import Any
 from mycel._src.compiler.ir.dims import DimLike, maximum, product
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.conv import conv, conv_grad_input
+from mycel._src.compiler.prims.convolution.conv import conv, conv_grad_input
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.fused import fused

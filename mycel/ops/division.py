@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mycel._src.compiler.ir.division import division_of
-from mycel._src.compiler.ir.layout import Layout
-from mycel._src.compiler.ir.strategies import note_unused
+from mycel._src.compiler.ir.sharding.division import division_of
+from mycel._src.compiler.ir.sharding.layout import Layout
+from mycel._src.compiler.ir.sharding.strategies import note_unused
 from mycel._src.foundation import arguments
 from mycel._src.staging.frontend.graph_building.stage import Stage
 from mycel._src.staging.frontend.parallelism.operator_marks import marked_value

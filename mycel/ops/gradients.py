@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mycel._src.compiler.prims.custom import Rule
+from mycel._src.compiler.prims.custom_derivatives import Rule
 from mycel._src.foundation import arguments
 from mycel._src.staging.derivatives import stop_gradient
 from mycel._src.tensors.core.autograd.gradient_hooks import attach, call_user, replaced_gradients

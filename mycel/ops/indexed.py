@@ -16,10 +16,10 @@ import builtins
 from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import broadcast_shapes
-from mycel._src.compiler.prims.index_bounds import out_of_range
+from mycel._src.compiler.prims.indexing import index as I
+from mycel._src.compiler.prims.indexing.index_bounds import out_of_range
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
@@ -257,8 +257,8 @@ def write(name: str, input: Any, indices: Any, updates: Any, mode: str, bounds: 
     """Return `input` with `updates` written at the positions that are the rows of `indices`.
 
     `mode` says how an update meets the element that is there: "set", "add", "sub", "mul", "div",
-    "max" or "min". `bounds` says which indices are valid, as in `prims.index`. `name` is the
-    operation that errors name.
+    "max" or "min". `bounds` says which indices are valid, as in `prims.indexing.index`. `name` is
+    the operation that errors name.
     """
     x, index = operand(name, input), cast_index(name, indices)
     new = operand(name, updates, x.dtype)
@@ -407,7 +407,7 @@ def write_elements(
     """Compute `tensor_scatter_elements` for the operation `name`.
 
     `input_x`, `indices`, `updates`, `axis` and `reduction` are those of that function; `bounds`
-    says which indices are valid, as in `prims.index`.
+    says which indices are valid, as in `prims.indexing.index`.
     """
     arguments.choice(name, "reduction", reduction, _REDUCTIONS)
     x, index = operand(name, input_x), cast_index(name, indices)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
@@ -252,7 +252,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
         )
     single = x.ndim == 1
     x, y = (reshaped(x, (1, *x.shape)), reshaped(y, (1, *y.shape))) if single else (x, y)
-    from mycel._src.compiler.prims.ordered import cummin
+    from mycel._src.compiler.prims.sort_and_scan import cummin
 
     n, c = x.shape
     # A place counts while no -1 came before it.

@@ -1,15 +1,15 @@
 """Choices by masks: elements where a condition holds, and the positions of those that are not 0.
 
-`masked_select` and `nonzero` have shapes that depend on values (`core.selection`).
+`masked_select` and `nonzero` have shapes that depend on values (`core.mask_indices`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError

@@ -14,7 +14,7 @@ from typing import Any
 from mycel._src.compiler.ir.dims import product
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
-from mycel._src.compiler.prims.normalization import moments
+from mycel._src.compiler.prims.neural.normalization import moments
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
@@ -277,7 +277,7 @@ def lrn(
         raise ValueError(f"lrn: norm_region must be 'ACROSS_CHANNELS', not {norm_region!r}")
     if value.ndim != 4:
         raise ShapeError(f"lrn: the input must be (N, C, H, W), not {value._type}")
-    from mycel._src.compiler.prims.window import window_sum
+    from mycel._src.compiler.prims.convolution.window import window_sum
 
     depth_radius = size_of("lrn", depth_radius)
     for word, number in (("bias", bias), ("alpha", alpha), ("beta", beta)):

@@ -13,7 +13,7 @@ from mycel._src.compiler.prims.base import broadcast_shapes
 from mycel._src.foundation import arguments
 from mycel._src.foundation import object_types as O
 from mycel._src.foundation.dtype import DType, Type, float32
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.pytree import flatten
 from mycel._src.staging.derivatives import vjp
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core import eager

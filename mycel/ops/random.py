@@ -17,11 +17,11 @@ from typing import Any
 from mycel._src.compiler.ir.dims import Dim, DimLike, product
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
-from mycel._src.compiler.prims import ordered as O
 from mycel._src.compiler.prims import random as P
 from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import sort_and_scan as O
 from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.dtype import DType

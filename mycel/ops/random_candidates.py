@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import random as P
 from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims.control_flow import control as C
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError

@@ -20,11 +20,11 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel._src.compiler.ir.dims import product
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import random as P
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.compiler.prims.control_flow import control as C
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.fused import graph_of

@@ -1,7 +1,7 @@
 """Groups of elements: segments that share a number, runs of equal elements, masks of lengths, and
 ranks of targets.
 
-`unique` and `unique_consecutive` have shapes that depend on values (`core.selection`).
+`unique` and `unique_consecutive` have shapes that depend on values (`core.mask_indices`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.dtype import DType

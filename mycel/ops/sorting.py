@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
-from mycel._src.compiler.prims import ordered as O
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims import sort_and_scan as O
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.dtype import DType

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation import ends
+from mycel._src.foundation.python_runtime import finalization
 from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["Collected", "note"]
 
-_open: ends.Living[Collected] = ends.Living()
+_open: finalization.Living[Collected] = finalization.Living()
 
 
 class Collected:

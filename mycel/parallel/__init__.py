@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.planner.simulation import simulate as simulate
 from mycel.compat.context import get_algo_parameters as get_algo_parameters
 from mycel.compat.context import reset_algo_parameters as reset_algo_parameters

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from mycel._src.compiler.transport.place import transport
+from mycel._src.compiler.transport.current_transport import transport
 from mycel._src.foundation import arguments
-from mycel._src.foundation.notes import without_effect
-from mycel._src.foundation.parallel_settings import AUTO, PROCESS, SEMI_AUTO, ParallelSettings, in_force, plan
+from mycel._src.foundation.settings.ignored_settings import without_effect
+from mycel._src.foundation.settings.parallel_settings import AUTO, PROCESS, SEMI_AUTO, ParallelSettings, in_force, plan
 from mycel._src.staging.distributed import cell_partition as _of_cells  # noqa: F401  which tells how Cells are divided
 from mycel._src.staging.distributed.parallel_modes import WITH_EFFECT, begin, device_count
 from mycel._src.tensors.cells.cell import Cell
@@ -162,7 +162,7 @@ class AutoParallel(Cell):
         self._keep(pipeline_stages=stages, pipeline_result_broadcast=output_broadcast, pipeline_config=config)
 
     def get_pipeline_stages(self) -> int:
-        """Return the number of stages that `pipeline` was given, 1 at first."""
+        """Return the number of stages that `pipeline_parallel` was given, 1 at first."""
         return self.settings.pipeline_stages
 
     def load_operator_strategy_file(self, file_path: str) -> None:

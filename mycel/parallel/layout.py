@@ -1,7 +1,8 @@
 """How functions, Cells and their parameters are divided over a grid of devices.
 
-What a program says here is checked, and staged graphs have it as marks (`prims.constrain`).
-It changes no value: on one device every part is the whole.
+What a program says here is checked, and staged graphs have it as marks
+(`prims.distributed.sharding_constraint`). It changes no value: on one device every part is the
+whole.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mycel._src.compiler.ir.layout import Layout as Layout
-from mycel._src.compiler.ir.strategies import Strategy, divisions, note_unused, plan_of
+from mycel._src.compiler.ir.sharding.layout import Layout as Layout
+from mycel._src.compiler.ir.sharding.strategies import Strategy, divisions, note_unused, plan_of
 from mycel._src.foundation import arguments
 from mycel._src.staging.distributed.sharded_tensors import held
 from mycel._src.staging.frontend.graph_building.stage import Stage

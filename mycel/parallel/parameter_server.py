@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel._src.foundation import arguments
-from mycel._src.foundation.notes import without_effect
+from mycel._src.foundation.settings.ignored_settings import without_effect
 
 __all__ = ["get_ps_context", "reset_ps_context", "set_ps_context"]
 

@@ -1,7 +1,7 @@
 """What compiled Cells say of their operators: names, strategies, shapes and lines.
 
 The Cell was compiled, or called in a compiled form, while operators were divided among devices
-(`frontend.operator_marks`).
+(`frontend.parallelism.operator_marks`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph
-from mycel._src.compiler.transforms.regions import Region, regions_of, strategies_of
+from mycel._src.compiler.transforms.operator_regions import Region, regions_of, strategies_of
 from mycel._src.tensors.cells.cell import Cell
 
 __all__ = ["chosen_strategy", "is_compiled", "parallel_info", "shard_strategy"]

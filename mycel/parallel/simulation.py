@@ -11,20 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph
-from mycel._src.compiler.ir.mesh import Mesh as Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh as Mesh
 from mycel._src.compiler.transforms.partition import WHOLE as WHOLE
 from mycel._src.compiler.transforms.partition import partition as partition
 from mycel._src.compiler.transforms.partition import sharding as sharding
 from mycel._src.compiler.transforms.specialize import specialize
 from mycel._src.engines.select import engine
 from mycel._src.foundation.errors import CompileError
-from mycel._src.planner.measured import measured_topology as measured_topology
+from mycel._src.planner.device_benchmark import measured_topology as measured_topology
 from mycel._src.planner.simulation import Pipeline as Pipeline
 from mycel._src.planner.simulation import Simulation as Simulation
 from mycel._src.planner.simulation import Stage as Stage
 from mycel._src.planner.simulation import simulate as simulate
-from mycel._src.planner.steps import adam as adam
-from mycel._src.planner.steps import with_gradients as with_gradients
 from mycel._src.planner.topology import A100 as A100
 from mycel._src.planner.topology import H100 as H100
 from mycel._src.planner.topology import Cluster as Cluster
@@ -34,6 +32,8 @@ from mycel._src.planner.topology import Link as Link
 from mycel._src.planner.topology import Topology as Topology
 from mycel._src.planner.topology import load as load
 from mycel._src.planner.topology import save as save
+from mycel._src.planner.training_graphs import adam as adam
+from mycel._src.planner.training_graphs import with_gradients as with_gradients
 from mycel._src.staging.compiled.explain import compiled_of
 from mycel._src.tensors.core.parameter import types_only
 

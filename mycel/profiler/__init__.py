@@ -6,7 +6,7 @@ by steps.
 
 from __future__ import annotations
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.profiler.limits import Machine as Machine
 from mycel.profiler.limits import machine as machine
 from mycel.profiler.mark import mstx as mstx

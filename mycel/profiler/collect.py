@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mycel._src.compiler.ir.graph import current_where
-from mycel._src.compiler.ir.places import caller, is_library
+from mycel._src.compiler.ir.source_locations import caller, is_library
 from mycel._src.devices import runtime
 from mycel._src.engines.select import engine
 from mycel._src.engines.tracing import Trace, TracedProgram

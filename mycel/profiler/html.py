@@ -6,7 +6,7 @@ import html
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from mycel._src.foundation import atomic_files as whole
+from mycel._src.foundation.files import atomic_files as whole
 from mycel.profiler.pictures import color, memory_picture, roofline, time_line
 from mycel.profiler.report import Place, Report
 from mycel.profiler.table import MOST_PIPELINES, OUTRUN, amount, short, time_text

@@ -32,12 +32,12 @@ import numpy as np
 from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import linalg
+from mycel._src.compiler.prims import matrix_product
 from mycel._src.compiler.prims.base import constant
 from mycel._src.engines import buffers
 from mycel._src.engines.select import engine
-from mycel._src.foundation import cache
 from mycel._src.foundation.dtype import float32
+from mycel._src.foundation.files import code_cache
 from mycel._src.foundation.log import logger
 
 __all__ = ["Machine", "machine", "measure"]
@@ -121,7 +121,7 @@ def machine(again: bool = False) -> Machine:
     which takes a second or two.
     """
     name = _name()
-    kept = None if again else cache.read_note(name)
+    kept = None if again else code_cache.read_note(name)
     if kept is not None:
         try:
             return Machine.from_json(kept)
@@ -132,7 +132,7 @@ def machine(again: bool = False) -> Machine:
             "the machine's bandwidth and arithmetic are measured now; they are kept as %s in the cache folder", name
         )
     found = measure()
-    cache.write_note(name, found.as_json())
+    code_cache.write_note(name, found.as_json())
     return found
 
 
@@ -224,7 +224,7 @@ def _bandwidth(size: int) -> float:
 def _arithmetic(side: int) -> float:
     kind = tensor_type((side, side), float32)
     a, b = input_node(kind, "a"), input_node(kind, "b")
-    product = Graph([a, b], [linalg.matmul(a, b)], "product")
+    product = Graph([a, b], [matrix_product.matmul(a, b)], "product")
     if not engine().host_steps(product):
         return 2 * side**3 / _best(_program(product))
     kind = tensor_type((1 << 14,), float32)

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mycel._src.foundation import atomic_files as whole
+from mycel._src.foundation.files import atomic_files as whole
 from mycel._src.foundation.log import logger
 from mycel.profiler.output import write_all
 from mycel.profiler.profiled import profile

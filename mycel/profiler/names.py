@@ -17,8 +17,8 @@ from typing import Any
 
 from mycel._src.compiler.ir.graph import Node, Where
 from mycel._src.engines.tracing import TracedStep
-from mycel._src.foundation import syntax
-from mycel._src.foundation.remembered import MANY, Remembered
+from mycel._src.foundation.bounded_caches import MANY, Remembered
+from mycel._src.foundation.python_runtime import syntax_trees
 
 __all__ = ["cells_of", "composed", "label", "lines_of", "name_of"]
 
@@ -78,7 +78,7 @@ def _spoken(where: Where) -> str:
     text = b"".join(parts).decode(errors="ignore")
     for attempt in (f"({text}\n)", f"(_{text}\n)" if text.startswith(".") else f"({text.rstrip(',')}\n)"):
         try:
-            return _said(syntax.expression(attempt))
+            return _said(syntax_trees.expression(attempt))
         except (SyntaxError, ValueError):
             continue
     return ""

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mycel._src.foundation import arguments, locks
+from mycel._src.foundation import arguments
+from mycel._src.foundation.system import locks
 from mycel.profiler.collect import Collector
 from mycel.profiler.limits import Machine
 from mycel.profiler.memory import Memory

@@ -18,7 +18,7 @@ from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.notes import unused
+from mycel._src.foundation.settings.ignored_settings import unused
 from mycel.profiler import mark
 from mycel.profiler.options import ProfilerActivity, _ExperimentalConfig, told
 from mycel.profiler.output import OUTPUT, STEP, statistics, write_all

@@ -1,6 +1,6 @@
 """Networks of few bits: quantised after training, or trained to be."""
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.quantisation.from_steps import integers
 from mycel.quantisation.layers import fake_quant
 from mycel.quantisation.mixed import Mixed, mixed_bits

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel._src.compiler.prims.quantisation import dequantize
-from mycel._src.compiler.transforms.quantise.reading import read_steps
-from mycel._src.compiler.transforms.quantise.spreading import with_convolutions
+from mycel._src.compiler.prims.neural.quantisation import dequantize
+from mycel._src.compiler.transforms.quantise.qdq_import import read_steps
+from mycel._src.compiler.transforms.quantise.transposed_convolution import with_convolutions
 from mycel._src.foundation import arguments
 from mycel.quantisation.network import Quantised, float_model
 from mycel.quantisation.post_training import ROUNDINGS, Choice, lowered_network

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mycel import ops
-from mycel._src.compiler.prims.quantisation import fake_quant as FAKE_QUANT
+from mycel._src.compiler.prims.neural.quantisation import fake_quant as FAKE_QUANT
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core import eager

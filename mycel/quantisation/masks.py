@@ -18,10 +18,10 @@ import numpy as np
 from mycel._src.compiler.ir.graph import Graph, Node, substitute
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import CONSTANT
-from mycel._src.compiler.prims.normalization import softmax
+from mycel._src.compiler.prims.neural.normalization import softmax
 from mycel._src.compiler.prims.shape import BROADCAST_TO
-from mycel._src.compiler.transforms.quantise.freezing import literal
-from mycel._src.compiler.transforms.quantise.regions import MOVES, Regions
+from mycel._src.compiler.transforms.quantise.graph_freezing import literal
+from mycel._src.compiler.transforms.quantise.quantisable_regions import MOVES, Regions
 from mycel.quantisation.network import run
 from mycel.train.graph_file import Model
 

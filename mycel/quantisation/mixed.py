@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph, Node, substitute
-from mycel._src.compiler.prims.conv import conv
-from mycel._src.compiler.transforms.quantise.folding import fold_normalisations
-from mycel._src.compiler.transforms.quantise.freezing import array_of, literal
-from mycel._src.compiler.transforms.quantise.insertion import weights_of
+from mycel._src.compiler.prims.convolution.conv import conv
+from mycel._src.compiler.transforms.quantise.batch_norm_folding import fold_normalisations
+from mycel._src.compiler.transforms.quantise.fake_quantisation import weights_of
+from mycel._src.compiler.transforms.quantise.graph_freezing import array_of, literal
 from mycel._src.compiler.transforms.quantise.scales import steps_of, weight_scale
-from mycel._src.compiler.transforms.quantise.spreading import with_convolutions
+from mycel._src.compiler.transforms.quantise.transposed_convolution import with_convolutions
 from mycel._src.foundation.errors import Unsupported
 from mycel.quantisation.network import float_model
 from mycel.quantisation.post_training import Batches

@@ -11,9 +11,9 @@ import numpy as np
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, substitute
 from mycel._src.compiler.ir.printer import graphs_in
 from mycel._src.compiler.prims.base import CONSTANT, Primitive, constant
-from mycel._src.compiler.prims.quantisation import dequantize, fake_quant, quantize
-from mycel._src.compiler.transforms.quantise.freezing import frozen, literal
-from mycel._src.compiler.transforms.quantise.lowering import Lowered
+from mycel._src.compiler.prims.neural.quantisation import dequantize, fake_quant, quantize
+from mycel._src.compiler.transforms.quantise.graph_freezing import frozen, literal
+from mycel._src.compiler.transforms.quantise.integer_lowering import Lowered
 from mycel._src.compiler.transforms.quantise.scales import Scale
 from mycel._src.foundation.dtype import float32
 from mycel._src.tensors.cells.eval_mode import outside_of_training

@@ -10,11 +10,11 @@ import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.prims.base import CONSTANT
-from mycel._src.compiler.prims.conv import conv
-from mycel._src.compiler.prims.quantisation import int_conv, int_matmul
-from mycel._src.compiler.transforms.quantise.folding import fold_normalisations
-from mycel._src.compiler.transforms.quantise.insertion import inserted, points, rounded_now, weights_of
-from mycel._src.compiler.transforms.quantise.learning import lowered_for_training
+from mycel._src.compiler.prims.convolution.conv import conv
+from mycel._src.compiler.prims.neural.quantisation import int_conv, int_matmul
+from mycel._src.compiler.transforms.quantise.batch_norm_folding import fold_normalisations
+from mycel._src.compiler.transforms.quantise.fake_quantisation import inserted, points, rounded_now, weights_of
+from mycel._src.compiler.transforms.quantise.integer_training import lowered_for_training
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.tensors.core.parameter import Parameter

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel._src.compiler.prims.quantisation import int_matmul, quantize
+from mycel._src.compiler.prims.neural.quantisation import int_matmul, quantize
 from mycel._src.compiler.transforms.quantise.scales import steps_of, weight_scale
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.cells.cell import Cell

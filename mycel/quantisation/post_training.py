@@ -18,16 +18,16 @@ import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims.conv import conv
-from mycel._src.compiler.prims.normalization import softmax
-from mycel._src.compiler.prims.quantisation import fake_quant, int_conv, int_matmul, quantize, requantize
-from mycel._src.compiler.transforms.quantise.equalisation import equalised
-from mycel._src.compiler.transforms.quantise.folding import fold_normalisations
-from mycel._src.compiler.transforms.quantise.freezing import array_of
-from mycel._src.compiler.transforms.quantise.insertion import inserted, points, recurrences_of, weights_of
-from mycel._src.compiler.transforms.quantise.lowering import Ends, lowered
+from mycel._src.compiler.prims.convolution.conv import conv
+from mycel._src.compiler.prims.neural.normalization import softmax
+from mycel._src.compiler.prims.neural.quantisation import fake_quant, int_conv, int_matmul, quantize, requantize
+from mycel._src.compiler.transforms.quantise.batch_norm_folding import fold_normalisations
+from mycel._src.compiler.transforms.quantise.cross_layer_equalisation import equalised
+from mycel._src.compiler.transforms.quantise.fake_quantisation import inserted, points, recurrences_of, weights_of
+from mycel._src.compiler.transforms.quantise.graph_freezing import array_of
+from mycel._src.compiler.transforms.quantise.integer_lowering import Ends, lowered
 from mycel._src.compiler.transforms.quantise.scales import Scale, scale_for, weight_scale
-from mycel._src.compiler.transforms.quantise.spreading import with_convolutions
+from mycel._src.compiler.transforms.quantise.transposed_convolution import with_convolutions
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.tensors.core.tensor import Tensor

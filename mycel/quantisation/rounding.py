@@ -23,11 +23,11 @@ import numpy as np
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.conv import _patches, conv, window_output
-from mycel._src.compiler.prims.linalg import matmul
-from mycel._src.compiler.transforms.quantise.freezing import array_of, literal
-from mycel._src.compiler.transforms.quantise.insertion import weights_of
-from mycel._src.compiler.transforms.quantise.regions import Linear, Regions
+from mycel._src.compiler.prims.convolution.conv import _patches, conv, window_output
+from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.compiler.transforms.quantise.fake_quantisation import weights_of
+from mycel._src.compiler.transforms.quantise.graph_freezing import array_of, literal
+from mycel._src.compiler.transforms.quantise.quantisable_regions import Linear, Regions
 from mycel._src.compiler.transforms.quantise.scales import Scale, steps_of, weight_scale
 from mycel.quantisation.network import run
 from mycel.train.graph_file import Model

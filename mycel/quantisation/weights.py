@@ -17,14 +17,14 @@ from mycel._src.compiler.ir.graph import Graph, Node, at
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import constant
-from mycel._src.compiler.prims.conv import conv
-from mycel._src.compiler.prims.linalg import matmul
-from mycel._src.compiler.prims.quantisation import dequantize, int_matmul, quantize
+from mycel._src.compiler.prims.convolution.conv import conv
+from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.compiler.prims.neural.quantisation import dequantize, int_matmul, quantize
 from mycel._src.compiler.prims.reduce import reduce_max
-from mycel._src.compiler.transforms.quantise.folding import fold_normalisations
-from mycel._src.compiler.transforms.quantise.freezing import array_of, literal
-from mycel._src.compiler.transforms.quantise.insertion import weights_of
-from mycel._src.compiler.transforms.quantise.lowering import Lowered
+from mycel._src.compiler.transforms.quantise.batch_norm_folding import fold_normalisations
+from mycel._src.compiler.transforms.quantise.fake_quantisation import weights_of
+from mycel._src.compiler.transforms.quantise.graph_freezing import array_of, literal
+from mycel._src.compiler.transforms.quantise.integer_lowering import Lowered
 from mycel._src.compiler.transforms.quantise.scales import steps_of, weight_scale
 from mycel._src.foundation import arguments
 from mycel._src.foundation.dtype import float32, int32

@@ -10,7 +10,7 @@ found by a pattern and replaced).
 
 from __future__ import annotations
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.rewrite.api import Node, SymbolTree
 from mycel.rewrite.patterns import PatternEngine, PatternNode, Replacement, VarNode
 from mycel.rewrite.statements import NodeType

@@ -18,7 +18,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from mycel._src.foundation import syntax
+from mycel._src.foundation.python_runtime import syntax_trees
 from mycel._src.tensors.cells.cell import Cell, state_epoch
 from mycel.rewrite.statements import Code, NodeType, Statement, python_of
 from mycel.rewrite.tree import Tree
@@ -142,7 +142,7 @@ class _Calls:
     def instead(self, s: Statement, path: str) -> None:
         """Let a statement call what `path` names."""
         self._before.append((s, s.function))
-        s.function = syntax.expression(path)
+        s.function = syntax_trees.expression(path)
 
     def renamed(self, f: _Function) -> None:
         """Let the call of a function that is made anew name the new one."""

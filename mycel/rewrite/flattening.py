@@ -21,7 +21,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from mycel._src.foundation.origins import is_installed, is_standard
+from mycel._src.foundation.python_runtime.code_origins import is_installed, is_standard
 from mycel._src.staging.frontend.source_code.function_source import NoSource, definition_of
 from mycel._src.tensors.cells.cell import Cell
 from mycel.nn.layer.container import CellList, SequentialCell

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
-from mycel._src.foundation import syntax
+from mycel._src.foundation.python_runtime import syntax_trees
 from mycel.rewrite.values import ScopedValue, ValueType
 
 __all__ = ["Code", "NodeType", "Statement", "objects_of", "python_of"]
@@ -180,7 +180,7 @@ def _one(s: Statement, names: dict[int, str]) -> list[ast.stmt]:
 
 
 def _target(text: str) -> ast.expr:
-    statement = syntax.module(f"{text} = 0").body[0]
+    statement = syntax_trees.module(f"{text} = 0").body[0]
     assert isinstance(statement, ast.Assign)
     return statement.targets[0]
 

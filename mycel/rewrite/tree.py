@@ -14,8 +14,8 @@ import types
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mycel._src.foundation import syntax
 from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.python_runtime import syntax_trees
 from mycel._src.staging.frontend.source_code.function_source import NoSource, definition_of
 from mycel._src.tensors.cells.cell import Cell
 from mycel.ops.operations.primitive import Primitive
@@ -176,7 +176,7 @@ class Tree:
             self.names.nodes.add(s.name)
             if not in_container:
                 self.new_cells[s.name] = s.instance
-                s.function = syntax.expression(f"self.{s.name}")
+                s.function = syntax_trees.expression(f"self.{s.name}")
         else:
             s.name = self.names.node(s.name)
             if s.kind is NodeType.CallFunction and s.function is None:
@@ -296,4 +296,4 @@ def _construct_of(network: Cell) -> types.FunctionType:
 
 def targets_of(values: Sequence[Any]) -> list[ScopedValue]:
     """Return targets that are given as values or as text such as "x" or "self.x"."""
-    return [v if isinstance(v, ScopedValue) else operand_of(syntax.expression(v)) for v in values]
+    return [v if isinstance(v, ScopedValue) else operand_of(syntax_trees.expression(v)) for v in values]

@@ -8,7 +8,8 @@ import ast
 from enum import Enum
 from typing import Any
 
-from mycel._src.foundation import arguments, syntax
+from mycel._src.foundation import arguments
+from mycel._src.foundation.python_runtime import syntax_trees
 
 __all__ = ["ScopedValue", "ValueType", "operand_of"]
 
@@ -137,7 +138,7 @@ class ScopedValue:
         `names` has the variables that stand for objects, by identity.
         """
         if self.type is ValueType.NamingValue:
-            return syntax.expression(str(self))
+            return syntax_trees.expression(str(self))
         if self.type is ValueType.UnsupportedValue:
             written: ast.expr = self.value
             return written
@@ -147,7 +148,7 @@ class ScopedValue:
             values = [v.expression(names) for v in self.value.values()]
             return ast.Dict([ast.Constant(k) for k in self.value], values)
         if self.type is ValueType.ConstantValue:
-            return syntax.expression(repr(self.value))
+            return syntax_trees.expression(repr(self.value))
         made = ast.List if self.type is ValueType.ListValue else ast.Tuple
         return made([v.expression(names) for v in self.value], ast.Load())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.scipy import fft as fft
 from mycel.scipy import linalg as linalg
 from mycel.scipy import optimize as optimize

@@ -20,7 +20,7 @@ import numpy as np
 from mycel import ops
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import axis_of, floating
 from mycel.ops.complex_numbers import complex_of

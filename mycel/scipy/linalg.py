@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel._src.compiler.prims import decompositions as L
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import spectral
+from mycel._src.compiler.prims.linear_algebra import decompositions as L
+from mycel._src.compiler.prims.linear_algebra import spectral
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import NeedsValue, ShapeError
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.tensors.core.binary_operators import promoted
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import iota, operand, reshaped, run, size_of, term

@@ -16,7 +16,7 @@ import numpy as np
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.staging.compiled.jit import jit
 from mycel._src.staging.derivatives import value_and_grad
 from mycel._src.tensors.core.tensor import Tensor, cast

@@ -1,6 +1,6 @@
 """Architecture search: once-for-all networks, tables of costs by device, evolution under limits."""
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.search.architecture import Architecture, Block
 from mycel.search.elastic import ElasticNetwork, Stage, recalibrate, sort_channels
 from mycel.search.evolution import Found, Limits, NothingFits, search

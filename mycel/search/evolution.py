@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from mycel._src.foundation import arguments
-from mycel._src.foundation.atomic_files import write
 from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.files.atomic_files import write
 from mycel.search.measuring import Cost
 from mycel.search.space import Option, Point, Space, key_of
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from mycel._src.foundation.atomic_files import write
+from mycel._src.foundation.files.atomic_files import write
 from mycel.search.measuring import Cost, device_named, measure_operator
 from mycel.search.operators import KINDS, Operator
 

@@ -4,8 +4,8 @@
 words that such functions use.
 """
 
-from mycel._src.foundation.names import listing as _listing
-from mycel.te.functions import (
+from mycel._src.foundation.public_names import listing as _listing
+from mycel.te.element_functions import (
     acos,
     acosh,
     asin,
@@ -44,9 +44,9 @@ from mycel.te.functions import (
     tanh,
     trunc,
 )
+from mycel.te.language import allocate, empty, full, grid, parallel, reduce, serial, unroll, vectorize, zeros
 from mycel.te.operators import Operator, operator
 from mycel.te.schedules import Schedule
-from mycel.te.words import allocate, empty, full, grid, parallel, reduce, serial, unroll, vectorize, zeros
 
 __all__ = [
     "Operator",

@@ -15,16 +15,16 @@ from mycel._src.compiler.loops.programs import Array, Program
 from mycel._src.compiler.prims.base import get_item
 from mycel._src.compiler.prims.loops import loops
 from mycel._src.foundation import arguments
+from mycel._src.foundation.bounded_caches import MANY, Remembered
 from mycel._src.foundation.dtype import DType
 from mycel._src.foundation.errors import Unsupported
-from mycel._src.foundation.remembered import MANY, Remembered
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.te.accounts import OperatorAccount
-from mycel.te.interpreter import Types, trace
-from mycel.te.outside import Reads
+from mycel.te.captured_variables import Reads
+from mycel.te.operator_report import OperatorAccount
+from mycel.te.schedule_search import Found, search
 from mycel.te.schedules import scheduled
-from mycel.te.search import Found, search
+from mycel.te.syntax_interpreter import Types, trace
 
 __all__ = ["Operator", "operator"]
 

@@ -13,15 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn, TypeVar
 
-from mycel._src.compiler.ir.decisions import deciding
 from mycel._src.compiler.ir.dim_values import symbols_in
+from mycel._src.compiler.ir.dimension_guards import deciding
 from mycel._src.compiler.ir.dims import Dim, DimLike, same
+from mycel._src.compiler.loops.data_locality import cached, fused_at
 from mycel._src.compiler.loops.dependences import Clash, carried, numbered, plain, reversal
-from mycel._src.compiler.loops.exactness import is_exact
-from mycel._src.compiler.loops.finishing import MOST_COPIES, finished
-from mycel._src.compiler.loops.nearby import cached, fused_at
-from mycel._src.compiler.loops.programs import Array, For, Program, Statement, called, index_of, statements
-from mycel._src.compiler.loops.restructuring import (
+from mycel._src.compiler.loops.integer_sets import is_exact
+from mycel._src.compiler.loops.loop_transformations import (
     CannotBe,
     Spot,
     chain,
@@ -33,9 +31,11 @@ from mycel._src.compiler.loops.restructuring import (
     split,
     with_loop,
 )
+from mycel._src.compiler.loops.loop_versioning import MOST_COPIES, finished
+from mycel._src.compiler.loops.programs import Array, For, Program, Statement, called, index_of, statements
 from mycel._src.foundation import arguments
-from mycel.te import spelling
-from mycel.te.spelling import word
+from mycel.te import schedule_text
+from mycel.te.schedule_text import word
 
 __all__ = ["Schedule", "scheduled"]
 
@@ -355,7 +355,7 @@ class Schedule:
 def _line() -> str:
     """Return where the schedule that called a word stands."""
     frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename in (__file__, spelling.__file__):
+    while frame is not None and frame.f_code.co_filename in (__file__, schedule_text.__file__):
         frame = frame.f_back
     return "" if frame is None else f"\n  in {frame.f_code.co_filename}:{frame.f_lineno}"
 

@@ -1,6 +1,6 @@
 """Training: models, callbacks, metrics and checkpoints."""
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.amp import build_train_network as build_train_network
 from mycel.amp.managers import DynamicLossScaleManager as DynamicLossScaleManager
 from mycel.amp.managers import FixedLossScaleManager as FixedLossScaleManager

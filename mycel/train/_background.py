@@ -16,8 +16,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mycel._src.foundation import ends, locks
 from mycel._src.foundation.log import logger
+from mycel._src.foundation.python_runtime import finalization
+from mycel._src.foundation.system import locks
 
 __all__ = ["Ahead", "Later"]
 
@@ -94,7 +95,7 @@ class _Channel:
             self.may_write.notify_all()
 
 
-_open: ends.Living[_Channel] = ends.Living()
+_open: finalization.Living[_Channel] = finalization.Living()
 
 
 @locks.in_child
@@ -157,7 +158,7 @@ class Ahead:
     def __init__(self, items: Iterator[tuple[Any, int]], most: int) -> None:
         self._channel = _Channel(max(most, 2), BYTES)
         _open.add(self._channel)
-        self._finalizer = ends.when_gone(self, self._channel.close)
+        self._finalizer = finalization.when_gone(self, self._channel.close)
         self._thread = _start(_produce, "mycel-batches", self._channel, items)
 
     def take(self, most: int, until: Callable[[Any], bool] = lambda item: False) -> list[Any]:
@@ -223,7 +224,7 @@ class Later:
         if self._channel is None or self._channel.is_lost:
             self._channel = channel = _Channel(self._most)
             _open.add(channel)
-            ends.when_gone(self, channel.close)
+            finalization.when_gone(self, channel.close)
             self._thread = _start(_work, "mycel-later", channel)
         if not self._channel.put((task, arguments)):
             self._raise()

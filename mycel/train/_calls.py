@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from mycel._src.foundation import arguments
-from mycel._src.foundation.config import GRAPH_MODE, get_context
-from mycel._src.foundation.parallel_settings import in_force
+from mycel._src.foundation.settings.config import GRAPH_MODE, get_context
+from mycel._src.foundation.settings.parallel_settings import in_force
 from mycel._src.staging.compiled.parallel_dispatch import dividing
 from mycel._src.tensors.cells.cell import Cell
 

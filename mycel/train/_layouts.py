@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mycel._src.foundation import arguments
-from mycel._src.foundation.notes import without_effect
-from mycel._src.foundation.pages import page
-from mycel._src.foundation.parallel_settings import AUTO, SEMI_AUTO, current
+from mycel._src.foundation.notebook_html import page
+from mycel._src.foundation.settings.ignored_settings import without_effect
+from mycel._src.foundation.settings.parallel_settings import AUTO, SEMI_AUTO, current
 from mycel._src.tensors.cells.cell import Cell
 from mycel.train._batches import Epochs, check_dataset
 from mycel.train._calls import settings_of

@@ -14,12 +14,12 @@ MiB, each in a value of its own under the same tag with the dims of the whole. A
 "str", dims [0] and UTF-32 content. A trailer of 17 bytes may follow: ``crc_num`` and the CRC-32 of
 all before it as a big-endian integer of 10 bytes.
 
-The wire format is read and written by `foundation.wire`, not by the protobuf package, whose
-messages end at 2 GiB and are held in memory twice. Reading takes two passes. The first walks the
-headers and checks every length against the length of the enclosing message or file, and every shape
-against the length of its content. Only then is memory allocated, never more than the file is long,
-and contents are read straight into their arrays. Nothing is unpickled. A message may end after any
-value, so only the checksum finds a file that was cut exactly there.
+The wire format is read and written by `foundation.files.protobuf_wire`, not by the protobuf
+package, whose messages end at 2 GiB and are held in memory twice. Reading takes two passes. The
+first walks the headers and checks every length against the length of the enclosing message or file,
+and every shape against the length of its content. Only then is memory allocated, never more than
+the file is long, and contents are read straight into their arrays. Nothing is unpickled. A message
+may end after any value, so only the checksum finds a file that was cut exactly there.
 
 **safetensors** is read by the package of that name, and written here: eight bytes that say how long
 the header is, the header, JSON, and the tensors. MindSpore's checksum there is metadata
@@ -40,8 +40,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mycel._src.foundation import dtype
-from mycel._src.foundation.atomic_files import replacing
-from mycel._src.foundation.wire import BYTES, VARINT, Cursor, field, varint
+from mycel._src.foundation.files.atomic_files import replacing
+from mycel._src.foundation.files.protobuf_wire import BYTES, VARINT, Cursor, field, varint
 from mycel.train.encryption import Encrypted, decrypted, is_encrypted
 
 __all__ = [

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims.control_flow import control as C
 from mycel._src.foundation import arguments
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.tensor import Tensor

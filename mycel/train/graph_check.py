@@ -27,27 +27,27 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mycel._src.compiler.ir.binding import Binder
-from mycel._src.compiler.ir.decisions import deciding
 from mycel._src.compiler.ir.dim_values import symbols_in
+from mycel._src.compiler.ir.dimension_guards import deciding
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.printer import graphs_in
+from mycel._src.compiler.ir.symbol_binding import Binder
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.ir.verify import verify
 from mycel._src.compiler.loops.programs import Program
-from mycel._src.compiler.prims.attention import OPERANDS
 from mycel._src.compiler.prims.base import GET_ITEM, Literal, Primitive
-from mycel._src.compiler.prims.collectives import COLLECTIVES, mesh_position
-from mycel._src.compiler.prims.control import call, while_loop
-from mycel._src.compiler.prims.custom import Rule, custom, kept_call
-from mycel._src.compiler.prims.index_bounds import BOUNDS
-from mycel._src.compiler.prims.loop_gradient import while_grad
-from mycel._src.compiler.prims.messages import awaiting, messages
-from mycel._src.compiler.prims.positions import positions
-from mycel._src.compiler.prims.quantisation import ROUNDINGS, TIES
-from mycel._src.compiler.prims.recompute import recompute
-from mycel._src.compiler.prims.recursion import recur, recursion
+from mycel._src.compiler.prims.control_flow.control import call, while_loop
+from mycel._src.compiler.prims.control_flow.recompute import recompute
+from mycel._src.compiler.prims.control_flow.recursion import recur, recursion
+from mycel._src.compiler.prims.control_flow.while_gradient import while_grad
+from mycel._src.compiler.prims.custom_derivatives import Rule, custom, kept_call
+from mycel._src.compiler.prims.distributed.collectives import COLLECTIVES, mesh_position
+from mycel._src.compiler.prims.distributed.point_to_point import awaiting, messages
+from mycel._src.compiler.prims.indexing.index_bounds import BOUNDS
+from mycel._src.compiler.prims.neural.attention import OPERANDS
+from mycel._src.compiler.prims.neural.quantisation import ROUNDINGS, TIES
+from mycel._src.compiler.prims.nonzero_positions import positions
 from mycel._src.compiler.transforms.specialize import specialize
 from mycel._src.foundation.dtype import DType
 

@@ -44,7 +44,7 @@ from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.types import TensorType, TokenType
 from mycel._src.compiler.loops.programs import Program
 from mycel._src.compiler.prims.base import REGISTRY, Literal
-from mycel._src.compiler.prims.custom import Rule
+from mycel._src.compiler.prims.custom_derivatives import Rule
 from mycel._src.foundation.dtype import DType, from_any
 from mycel._src.foundation.errors import Unsupported
 from mycel.train.program_form import form_of

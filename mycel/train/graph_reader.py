@@ -17,13 +17,13 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel._src.compiler.ir.decisions import Decisions, deciding
 from mycel._src.compiler.ir.dim_values import symbols_in
+from mycel._src.compiler.ir.dimension_guards import Decisions, deciding
 from mycel._src.compiler.ir.dims import Atom, Dim, make, maximum
 from mycel._src.compiler.ir.graph import Graph, at, input_node
 from mycel._src.compiler.ir.types import TOKEN, TensorType, tensor_type
 from mycel._src.compiler.prims.base import REGISTRY, Literal
-from mycel._src.compiler.prims.custom import Rule
+from mycel._src.compiler.prims.custom_derivatives import Rule
 from mycel._src.foundation.dtype import from_any
 from mycel._src.foundation.errors import Unsupported, VerifyError
 from mycel.train.graph_check import DEEPEST, MOST, MOST_TERMS, Refusal, check_model, check_node, check_terms

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.ir.binding import Binder
 from mycel._src.compiler.ir.dims import Atom, Dim
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.symbol_binding import Binder
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.loops.programs import Program
 from mycel._src.compiler.prims.base import GET_ITEM, outputs_of

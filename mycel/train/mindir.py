@@ -22,16 +22,16 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.ir.binding import Binder
-from mycel._src.compiler.ir.decisions import Decisions
 from mycel._src.compiler.ir.dim_values import symbols_in
+from mycel._src.compiler.ir.dimension_guards import Decisions
 from mycel._src.compiler.ir.graph import Graph
-from mycel._src.compiler.prims import control as C
-from mycel._src.compiler.transforms.regions import unmarked
+from mycel._src.compiler.ir.symbol_binding import Binder
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.transforms.operator_regions import unmarked
 from mycel._src.compiler.transforms.specialize import specialize
 from mycel._src.foundation import arguments
-from mycel._src.foundation.atomic_files import replacing
 from mycel._src.foundation.errors import CompileError, Unsupported, VerifyError
+from mycel._src.foundation.files.atomic_files import replacing
 from mycel._src.foundation.log import logger
 from mycel._src.staging.compiled.function_version import Version
 from mycel._src.staging.compiled.jit import Jit

@@ -17,8 +17,8 @@ from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.foundation.dtype import bool_
+from mycel._src.foundation.dtype_codes import MINDSPORE, ONNX
 from mycel._src.foundation.errors import Unsupported
-from mycel._src.foundation.type_numbers import MINDSPORE, ONNX
 from mycel.train.graph_file import Model
 from mycel.train.mindspore_writer import Writer
 

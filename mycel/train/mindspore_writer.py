@@ -23,14 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.ir.binding import Binder
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.ir.symbol_binding import Binder
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.loops.programs import Program
+from mycel._src.foundation.dtype_codes import ONNX
 from mycel._src.foundation.errors import Unsupported
-from mycel._src.foundation.type_numbers import ONNX
-from mycel._src.foundation.wire import field
+from mycel._src.foundation.files.protobuf_wire import field
 from mycel.train.graph_file import Model
 from mycel.train.graph_writer import GraphWriter
 

@@ -32,9 +32,9 @@ from mycel import nn
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.notes import unused, without_effect
-from mycel._src.foundation.parallel_settings import current
-from mycel._src.foundation.tracebacks import border
+from mycel._src.foundation.python_runtime.tracebacks import border
+from mycel._src.foundation.settings.ignored_settings import unused, without_effect
+from mycel._src.foundation.settings.parallel_settings import current
 from mycel._src.staging.compiled.repeated_execution import Results, held
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor

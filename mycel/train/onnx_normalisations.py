@@ -10,10 +10,10 @@ import numpy as np
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import normalization as N
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import GET_ITEM
+from mycel._src.compiler.prims.neural import normalization as N
 from mycel.train.onnx_nodes import Users, channels_of, inverse_root, number_of, one_node, pairs
 from mycel.train.onnx_writer import Match, Writer
 

@@ -17,16 +17,16 @@ import numpy as np
 
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.compiler.prims import attention as A
-from mycel._src.compiler.prims import conv as C
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import linalg as L
-from mycel._src.compiler.prims import recurrence as Q
+from mycel._src.compiler.prims import matrix_product as L
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims import window as W
 from mycel._src.compiler.prims.base import GET_ITEM, Primitive
-from mycel._src.compiler.prims.quantisation import dequantize, fake_quant, quantize
+from mycel._src.compiler.prims.convolution import conv as C
+from mycel._src.compiler.prims.convolution import window as W
+from mycel._src.compiler.prims.neural import attention as A
+from mycel._src.compiler.prims.neural import recurrence as Q
+from mycel._src.compiler.prims.neural.quantisation import dequantize, fake_quant, quantize
 from mycel.train.onnx_nodes import Users, channels_of, is_number, number_of, one_node, pairs, scaled_by
 from mycel.train.onnx_normalisations import batch_norm, group_norm, layer_norm, rms_norm
 from mycel.train.onnx_quantised import blocks, rounded, rounded_layer

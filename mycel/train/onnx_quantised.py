@@ -16,12 +16,12 @@ import numpy as np
 
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims import conv as C
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import matrix_product as L
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.quantisation import dequantize, fake_quant, quantize
-from mycel._src.compiler.transforms.quantise.freezing import array_of, computed
+from mycel._src.compiler.prims.convolution import conv as C
+from mycel._src.compiler.prims.neural.quantisation import dequantize, fake_quant, quantize
+from mycel._src.compiler.transforms.quantise.graph_freezing import array_of, computed
 from mycel._src.foundation.dtype import DType, float32
 from mycel.train.onnx_nodes import Users, pairs
 from mycel.train.onnx_writer import Match, Writer, padding_of

@@ -4,7 +4,7 @@
 single operation is written is up to a function that it is given (`mycel.train.onnx_export` has the
 rules). Symbols are named dimensions of the inputs, and sizes that depend on them are computed from
 the inputs' shapes. Results are a flat list, `output0` and so on, in the order in which they lie in
-the network's result. `foundation.wire` encodes the messages.
+the network's result. `foundation.files.protobuf_wire` encodes the messages.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mycel._src.compiler.ir.binding import Binder
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.ir.symbol_binding import Binder
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.loops.programs import Program
+from mycel._src.foundation.dtype_codes import ONNX
 from mycel._src.foundation.errors import Unsupported
-from mycel._src.foundation.type_numbers import ONNX
-from mycel._src.foundation.wire import field
+from mycel._src.foundation.files.protobuf_wire import field
 from mycel.train.graph_file import Model
 from mycel.train.graph_writer import GraphWriter
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.transforms.partition import Sharding, local_shape, local_type
 from mycel._src.engines import buffers
 from mycel._src.engines.base import Spread
-from mycel._src.foundation import locks
-from mycel._src.foundation.parallel_settings import ParallelSettings
+from mycel._src.foundation.settings.parallel_settings import ParallelSettings
+from mycel._src.foundation.system import locks
 from mycel._src.staging.distributed import parallel_modes
 from mycel._src.staging.distributed.sharded_tensors import Held, held, hold, whole_value
 from mycel._src.tensors.core.parameter import Parameter

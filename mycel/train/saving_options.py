@@ -7,7 +7,7 @@ from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.notes import without_effect
+from mycel._src.foundation.settings.ignored_settings import without_effect
 
 __all__ = ["check_saving"]
 

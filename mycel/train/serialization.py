@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel._src.compiler.transport.place import transport
-from mycel._src.foundation import arguments, dtype, locks
+from mycel._src.compiler.transport.current_transport import transport
+from mycel._src.foundation import arguments, dtype
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.notes import without_effect
+from mycel._src.foundation.settings.ignored_settings import without_effect
+from mycel._src.foundation.system import locks
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor

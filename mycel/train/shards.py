@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel._src.foundation.atomic_files import replacing
+from mycel._src.foundation.files.atomic_files import replacing
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.train.checkpoint_format import (

@@ -1,9 +1,9 @@
 """Sinking: steps that run on many batches of a dataset per call, with no Python in between.
 
 `data_sink` makes such a function of a step and a dataset. It and `Model` use `Runner`, which runs
-rounds of a native loop (`compiled.repeat`) over the batches that are ready, in stretches of
-at most `STRETCH` seconds, so that Ctrl-C takes effect. The division of a sink into stretches
-changes no result.
+rounds of a native loop (`compiled.repeated_execution`) over the batches that are ready, in
+stretches of at most `STRETCH` seconds, so that Ctrl-C takes effect. The division of a sink into
+stretches changes no result.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from mycel._src.compiler.ir.binding import Binder
+from mycel._src.compiler.ir.symbol_binding import Binder
 from mycel._src.foundation import arguments
-from mycel._src.foundation.jit_config import JitConfig
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.pytree import flatten
+from mycel._src.foundation.settings.jit_config import JitConfig
 from mycel._src.staging.compiled.jit import Jit
 from mycel._src.staging.compiled.repeated_execution import Repeater, Results
 from mycel._src.tensors.cells.cell import Cell

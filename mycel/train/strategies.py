@@ -38,9 +38,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mycel._src.foundation import arguments
-from mycel._src.foundation.atomic_files import replacing
-from mycel._src.foundation.wire import WireError, fields, integers, signed
-from mycel._src.foundation.wire import field as wire_field
+from mycel._src.foundation.files.atomic_files import replacing
+from mycel._src.foundation.files.protobuf_wire import WireError, fields, integers, signed
+from mycel._src.foundation.files.protobuf_wire import field as wire_field
 from mycel.train.checkpoint_format import CheckpointError
 
 __all__ = [

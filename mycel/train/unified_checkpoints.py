@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from mycel._src.foundation import arguments
-from mycel._src.foundation.atomic_files import replacing
+from mycel._src.foundation.files.atomic_files import replacing
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.notes import unused
+from mycel._src.foundation.settings.ignored_settings import unused
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor

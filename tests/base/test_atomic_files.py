@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel._src.foundation import atomic_files as whole
+from mycel._src.foundation.files import atomic_files as whole
 from mycel.mindrecord import FileWriter
 from mycel.train.checkpoint_format import write_safetensors
 

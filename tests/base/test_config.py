@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import mycel as ms
-from mycel._src.foundation import config, log
+from mycel._src.foundation import log
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.options import OPTIONS
+from mycel._src.foundation.settings import config
+from mycel._src.foundation.settings.ignored_context_options import OPTIONS
 
 _REMOVED = "an option of older releases, which programs still set"
 _USED = "it has an effect here, so a value without meaning is refused"

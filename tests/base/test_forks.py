@@ -18,7 +18,7 @@ import types
 import pytest
 
 import mycel
-from mycel._src.foundation import locks
+from mycel._src.foundation.system import locks
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 

@@ -8,7 +8,15 @@ from collections.abc import Iterator
 import pytest
 
 import mycel as ms
-from mycel._src.foundation.parallel_settings import AUTO, PROCESS, SEMI_AUTO, ParallelSettings, current, in_force, plan
+from mycel._src.foundation.settings.parallel_settings import (
+    AUTO,
+    PROCESS,
+    SEMI_AUTO,
+    ParallelSettings,
+    current,
+    in_force,
+    plan,
+)
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ import pytest
 import mycel as ms
 import mycel.dataset as ds
 from mycel import nn, ops
-from mycel._src.foundation import tracebacks
+from mycel._src.foundation.python_runtime import tracebacks
 from mycel.train import Model
 
 X = ms.Tensor(np.ones((2, 3), np.float32))

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel._src.foundation import cache
-from mycel._src.foundation.idx import write_idx
+from mycel._src.foundation.files import code_cache
+from mycel._src.foundation.files.idx_format import write_idx
 from mycel.cli import main, msrun
 from mycel.demo import command, data, lenet, plot
 
@@ -80,7 +80,7 @@ def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_info_counts_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mycel._src.foundation.config.cache_directory", lambda: tmp_path)
+    monkeypatch.setattr("mycel._src.foundation.settings.config.cache_directory", lambda: tmp_path)
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "a.bin").write_bytes(b"x" * 1_500_000)
     (tmp_path / "b.bin").write_bytes(b"y" * 500_000)
@@ -98,8 +98,8 @@ def test_cache_is_shown_and_cleared(
 ) -> None:
     monkeypatch.setenv("MYCEL_CACHE", str(tmp_path))
     monkeypatch.setenv("MYCEL_CACHE_SIZE", "100")
-    cache.write("objects-0123456789abcdef", "ab" * 32, b"x" * 2_000_000)
-    cache.write("programs-0123456789abcdef", "cd" * 32, b"y" * 500_000)
+    code_cache.write("objects-0123456789abcdef", "ab" * 32, b"x" * 2_000_000)
+    code_cache.write("programs-0123456789abcdef", "cd" * 32, b"y" * 500_000)
     (tmp_path / "mine.txt").write_text("mine")
     assert main(["cache"]) == 0
     assert capsys.readouterr().out.splitlines() == [

@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from mycel._src.compiler.transport import watch
+from mycel._src.compiler.transport import rank_status
 from mycel.cli import launch, main, msrun
 from mycel.cli.supervisor import Job
 
@@ -213,8 +213,8 @@ def test_threads_that_the_user_chooses_stay(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_places_are_those_of_the_program() -> None:
     frame = sys._getframe()
-    assert watch.place_of(frame) == f"{__file__}:{frame.f_lineno} (in test_places_are_those_of_the_program)"
-    assert watch.place_of(None) == ""
+    assert rank_status.place_of(frame) == f"{__file__}:{frame.f_lineno} (in test_places_are_those_of_the_program)"
+    assert rank_status.place_of(None) == ""
 
 
 def test_a_rank_that_ends_waits_for_nobody() -> None:
@@ -253,7 +253,7 @@ with watch.waiting("all_reduce sum", 0):
 
 
 def test_code_without_a_file_is_no_place_of_the_program() -> None:
-    names = {"watch": watch, "sys": sys}
+    names = {"watch": rank_status, "sys": sys}
     exec("def inner():\n    return watch.place_of(sys._getframe())\n", names)
     line = sys._getframe().f_lineno + 1
     found = names["inner"]()  # type: ignore[operator]

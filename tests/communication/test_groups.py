@@ -12,7 +12,7 @@ import pytest
 import mycel as ms
 from mycel import communication as c
 from mycel import ops
-from mycel._src.compiler.transport.world import SIZES
+from mycel._src.compiler.transport.rank_environment import SIZES
 
 CHECKED = {
     f"ops.{name}": "definition"

@@ -7,7 +7,7 @@ import pytest
 
 import mycel as ms
 from mycel import ops
-from mycel._src.compiler.transport import threads
+from mycel._src.compiler.transport import thread_ranks
 from mycel.communication import create_group, get_group_size, get_rank
 from tests.communication import sweep
 
@@ -25,14 +25,14 @@ def test_operations_that_wait_for_other_threads() -> None:
 
     for count in (2, 3):
         ranks = list(range(count))
-        for rank, found in enumerate(threads.run(count, program)):
+        for rank, found in enumerate(thread_ranks.run(count, program)):
             assert found == [[sum(ranks)], [*map(float, ranks)], [2.0 * count * rank]] * 10
 
 
 def test_a_compiled_function_that_all_ranks_call() -> None:
     summed = ms.jit(lambda x: ops.AllReduce()(x) * 10 + get_rank())
     for count in (3, 2):
-        found = threads.run(count, lambda rank: [summed(ms.Tensor([rank + 1.0])).tolist() for _ in range(5)])
+        found = thread_ranks.run(count, lambda rank: [summed(ms.Tensor([rank + 1.0])).tolist() for _ in range(5)])
         assert found == [[[count * (count + 1) / 2 * 10 + rank]] * 5 for rank in range(count)]
 
 
@@ -43,14 +43,14 @@ def test_groups_are_those_of_a_rank() -> None:
         x = ms.Tensor(np.float32(rank))
         return float(ops.AllReduce(group="mine")(x)), get_group_size("mine")
 
-    assert threads.run(4, program) == [(2.0, 2), (4.0, 2), (2.0, 2), (4.0, 2)]
+    assert thread_ranks.run(4, program) == [(2.0, 2), (4.0, 2), (2.0, 2), (4.0, 2)]
     with pytest.raises(ValueError, match="no group 'mine'"):
         get_group_size("mine")
 
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_all_operations_among_threads(count: int) -> None:
-    threads.run(count, lambda rank: sweep.check(rank, count))
+    thread_ranks.run(count, lambda rank: sweep.check(rank, count))
 
 
 @pytest.mark.parametrize("kind", ["float32", "complex64"])
@@ -62,4 +62,4 @@ def test_a_rank_to_which_nobody_sends(kind: str) -> None:
         ops.barrier()
         return shapes
 
-    assert threads.run(2, program) == [[(0,)] * 4, [(4,)] * 4]
+    assert thread_ranks.run(2, program) == [[(0,)] * 4, [(4,)] * 4]

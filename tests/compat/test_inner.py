@@ -12,9 +12,9 @@ import pytest
 
 import mycel as ms
 from mycel import compat
-from mycel._src.foundation import notes
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.foundation.log import logger
+from mycel._src.foundation.settings import ignored_settings
 from mycel.compat.messages import DecodeError, module_of
 
 
@@ -86,7 +86,7 @@ def test_classes_that_are_not_served_can_be_subclassed() -> None:
 def test_settings_without_effect_say_so_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     from mindspore.device_context.ascend import op_precision
 
-    monkeypatch.setattr(notes, "_said", set())
+    monkeypatch.setattr(ignored_settings, "_said", set())
     monkeypatch.setattr(logger, "propagate", True)
     with caplog.at_level("INFO", logger.name):
         for _ in range(2):

@@ -20,7 +20,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, nn, ops
-from mycel._src.foundation import ends
+from mycel._src.foundation.python_runtime import finalization
 from mycel._src.staging.compiled.recursion_limit import deep_stack
 
 x = Tensor(np.ones((2, 3), np.float32))
@@ -478,7 +478,7 @@ def test_what_was_compiled_for_an_argument_is_forgotten_with_it():
     for _ in range(20):
         compiled(Net(), x)
         gc.collect()
-    ends.settle()
+    finalization.settle()
     assert len(compiled.versions) == 0
     assert len(compiled.dimensions.calls) == 0
 

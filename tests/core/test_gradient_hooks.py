@@ -12,7 +12,7 @@ import pytest
 
 import mycel as ms
 from mycel import Parameter, Tensor, nn, ops
-from mycel._src.foundation.tree import map_leaves
+from mycel._src.foundation.pytree import map_leaves
 
 CHECKED = dict.fromkeys(("Tensor.hooks", "ops.HookBackward"), "gradients by hand")
 

@@ -13,7 +13,7 @@ from mycel._src.compiler.ir.graph import input_node
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import REGISTRY
 from mycel._src.compiler.prims.base import Sample
-from mycel._src.compiler.prims.saved import SAVED, SAVED_ALONE, pairs
+from mycel._src.compiler.prims.saved_for_backward import SAVED, SAVED_ALONE, pairs
 from mycel._src.devices import runtime
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError

@@ -14,7 +14,7 @@ import pytest
 import mycel as ms
 import mycel.dataset as ds
 from mycel import Tensor, mindrecord
-from mycel._src.foundation import notices
+from mycel._src.foundation import logged_once
 from mycel.dataset.audio import single_thread_products
 from mycel.mindrecord import FileReader, MindPage
 
@@ -25,7 +25,7 @@ PROTOCOL = {"compute", "accepts", "apply", "apply_block", "bytes_of", "chained",
 
 @pytest.fixture
 def said(caplog):
-    notices._said.clear()
+    logged_once._said.clear()
     logger = logging.getLogger("mycel")
     logger.addHandler(caplog.handler)
     level = logger.level

@@ -14,7 +14,7 @@ import pytest
 import mycel as ms
 import mycel.dataset as ds
 from mycel import nn
-from mycel._src.compiler.transport import threads
+from mycel._src.compiler.transport import thread_ranks
 from mycel.dataset import config
 from mycel.dataset.iteration import iterators
 from mycel.train import DatasetHelper, Model
@@ -223,6 +223,6 @@ def test_rows_go_to_several_ranks() -> None:
         both = [int(a), str(b)]
         return both if rank == 1 else [both, data.recv().tolist(), [int(x[0]) for x in data.recv([2, 2])]]
 
-    assert threads.run(3, program) == [None, [0, "x"], [[0, "x"], [7.0], [2, 12]]]
+    assert thread_ranks.run(3, program) == [None, [0, "x"], [[0, "x"], [7.0], [2, 12]]]
     with pytest.raises(RuntimeError, match="the ranks begin different epochs"):
-        threads.run(2, lambda rank: ds.sync_wait_for_dataset(rank, 2, rank))
+        thread_ranks.run(2, lambda rank: ds.sync_wait_for_dataset(rank, 2, rank))

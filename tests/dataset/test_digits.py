@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel._src.foundation import idx
+from mycel._src.foundation.files import idx_format
 from mycel.dataset import digits
 
 # The sum of all levels, and the start of the SHA-256 of images and labels, computed from the
@@ -18,8 +18,8 @@ DIGEST = (561718, "87ff0c9e40dc7e2c")
 
 
 def test_the_data_are_those_of_the_repository() -> None:
-    levels = idx.read_idx(digits._DATA / "digits-images-idx3-ubyte.gz")
-    labels = idx.read_idx(digits._DATA / "digits-labels-idx1-ubyte.gz")
+    levels = idx_format.read_idx(digits._DATA / "digits-images-idx3-ubyte.gz")
+    labels = idx_format.read_idx(digits._DATA / "digits-labels-idx1-ubyte.gz")
     assert levels.shape == (1797, 8, 8) and levels.min() == 0 and levels.max() == 16
     # Class sizes from the description of the UCI test set.
     assert np.bincount(labels).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
@@ -30,7 +30,7 @@ def test_the_data_are_those_of_the_repository() -> None:
 
 def test_loading_scales_and_resizes() -> None:
     small, labels = digits.load_digits(8)
-    levels = idx.read_idx(digits._DATA / "digits-images-idx3-ubyte.gz")
+    levels = idx_format.read_idx(digits._DATA / "digits-images-idx3-ubyte.gz")
     assert small.shape == (1797, 8, 8, 1) and small.dtype == np.uint8 and labels.dtype == np.int32
     assert np.abs(small[..., 0] - levels * (255 / 16)).max() <= 0.5
     large, _ = digits.load_digits()

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import mycel.dataset as ds
-from mycel._src.foundation import remote
+from mycel._src.foundation.files import fsspec_files
 from mycel.mindrecord.errors import MRMOpenError
 from tests.dataset.test_remote import KINDS, rows
 
@@ -172,7 +172,7 @@ def test_a_server_that_says_nothing_is_waited_for_as_long_as_users_say(
     KINDS[kind](server.folder)
     monkeypatch.setenv("MYCEL_REMOTE_WAIT", "0.5")
     # Seconds for the bytes that are asked for come on top.
-    monkeypatch.setattr(remote, "_BYTES_A_SECOND", 1 << 30)
+    monkeypatch.setattr(fsspec_files, "_BYTES_A_SECOND", 1 << 30)
     server.fault = fault
     with pytest.raises((ValueError, RuntimeError, OSError, MRMOpenError)) as caught:
         rows(opened(kind, files(kind, server.place), shuffle=False))
@@ -184,4 +184,4 @@ def test_a_server_that_says_nothing_is_waited_for_as_long_as_users_say(
 def test_the_time_to_wait_is_checked(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MYCEL_REMOTE_WAIT", wrong)
     with pytest.raises(ValueError, match="MYCEL_REMOTE_WAIT: expected a number of seconds above 0, got"):
-        remote.wait()
+        fsspec_files.wait()

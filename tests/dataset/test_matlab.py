@@ -90,5 +90,5 @@ def test_files_that_lie(tmp_path, monkeypatch):
     scipy.io.savemat(path, {"x": deep})
     refused(path.read_bytes(), "more than 20 deep")
     zeros = zlib.compress(bytes(1 << 22))
-    monkeypatch.setattr("mycel._src.foundation.decompression.LEAST", 1 << 20)
+    monkeypatch.setattr("mycel._src.foundation.files.decompression.LEAST", 1 << 20)
     refused(content[:128] + struct.pack("<II", 15, len(zeros)) + zeros, "becomes more than 1 MiB.*MYCEL_INFLATE")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel._src.foundation import remote
+from mycel._src.foundation.files import fsspec_files
 from mycel.mindrecord import FileWriter
 from mycel.mindrecord.errors import MRMOpenError
 from tests.dataset.test_webdataset import pack
@@ -195,7 +195,7 @@ def test_many_readers_of_a_file_in_memory() -> None:
 
     def read(seed: int) -> None:
         random = np.random.default_rng(seed)
-        with remote.opened("memory://readers/a.bin") as file:
+        with fsspec_files.opened("memory://readers/a.bin") as file:
             for start in random.integers(0, 100_000, 300).tolist():
                 file.seek(start)
                 if file.read(50) != content[start : start + 50] or file.seek(-5, io.SEEK_END) != 99_995:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel._src.foundation import idx
+from mycel._src.foundation.files import idx_format
 
 
 def rows(data: ds.Dataset) -> list[Any]:
@@ -242,7 +242,7 @@ def test_a_header_that_lies_allocates_nothing(tmp_path: Path, ending: str) -> No
     content = struct.pack(">IIII", 2051, 2**32 - 1, 2**32 - 1, 2**32 - 1) + b"\0" * 100
     path.write_bytes(gzip.compress(content) if ending else content)
     with pytest.raises(ValueError, match="is truncated"):
-        idx.read_idx(path)
+        idx_format.read_idx(path)
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i1", "i2", "i4", "f4", "f8"])
@@ -250,18 +250,18 @@ def test_a_header_that_lies_allocates_nothing(tmp_path: Path, ending: str) -> No
 def test_idx_round_trip(tmp_path: Path, dtype: str, ending: str) -> None:
     array = np.arange(-6, 18).reshape(2, 3, 4).astype(dtype)
     path = tmp_path / f"a{ending}"
-    idx.write_idx(path, array)
-    assert (idx.read_idx(path) == array).all()
+    idx_format.write_idx(path, array)
+    assert (idx_format.read_idx(path) == array).all()
     with pytest.raises(TypeError, match="IDX has no type complex64"):
-        idx.write_idx(path, array.astype(np.complex64))
+        idx_format.write_idx(path, array.astype(np.complex64))
 
 
 def test_truncated_gzip_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a.gz"
-    idx.write_idx(path, np.random.default_rng(0).integers(0, 256, (50, 50)).astype(np.uint8))
+    idx_format.write_idx(path, np.random.default_rng(0).integers(0, 256, (50, 50)).astype(np.uint8))
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(ValueError, match="a.gz. cannot be decompressed as GZIP: it is cut off"):
-        idx.read_idx(path)
+        idx_format.read_idx(path)
 
 
 def test_sets_read_their_files_when_rows_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

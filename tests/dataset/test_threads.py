@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel._src.foundation import notices
+from mycel._src.foundation import logged_once
 from mycel.dataset.execution import thread_safety
 from mycel.dataset.iteration.iterators import _Queue
 
@@ -44,7 +44,7 @@ def all_threads_end():
 
 @pytest.fixture
 def said(caplog):
-    notices._said.clear()
+    logged_once._said.clear()
     logger = logging.getLogger("mycel")
     logger.addHandler(caplog.handler)
     yield lambda: [record.getMessage() for record in caplog.records]

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel._src.foundation import notices
+from mycel._src.foundation import logged_once
 from mycel.dataset import config
 from mycel.dataset.execution import code_pickling, shared_memory_channel, worker_pool
 from mycel.dataset.rows import column_blocks
@@ -30,7 +30,7 @@ ROWS = 24
 
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
-    notices._said.clear()
+    logged_once._said.clear()
     yield
     config.set_multiprocessing_start_method("forkserver")
     config.set_enable_shared_mem(True)

@@ -24,9 +24,9 @@ from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import constant
-from mycel._src.compiler.prims.quantisation import int_conv, int_matmul, requantize
+from mycel._src.compiler.prims.convolution.window import window_max, window_sum
+from mycel._src.compiler.prims.neural.quantisation import int_conv, int_matmul, requantize
 from mycel._src.compiler.prims.reduce import reduce_sum
-from mycel._src.compiler.prims.window import window_max, window_sum
 from mycel._src.compiler.transforms.quantise.scales import multipliers
 from mycel._src.engines.aot.library import library_of
 from mycel._src.engines.reference import evaluate
@@ -142,7 +142,9 @@ class RandomBytes:
         return self.rescaled(self.biased(total, outputs, 1), inputs, outputs, 1)
 
     def summed(self, x: Node) -> Node:
-        """Return the sum of two values, as `transforms.quantise.arithmetic.summed` writes it."""
+        """Return the sum of two values, as `transforms.quantise.integer_arithmetic.summed` writes
+        it.
+        """
         other = input_node(x.type, f"x{len(self.inputs)}")
         self.inputs.append(other)
         self.arrays.append(self.bytes_of(x.shape))

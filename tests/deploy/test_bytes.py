@@ -14,9 +14,9 @@ from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import constant
-from mycel._src.compiler.prims.quantisation import int_conv, int_matmul, requantize
-from mycel._src.compiler.prims.rescaled import rescaled_conv, rescaled_pool
-from mycel._src.compiler.prims.window import window_sum
+from mycel._src.compiler.prims.convolution.window import window_sum
+from mycel._src.compiler.prims.neural.quantisation import int_conv, int_matmul, requantize
+from mycel._src.compiler.prims.neural.requantised_layers import rescaled_conv, rescaled_pool
 from mycel._src.compiler.transforms.quantise.scales import multipliers
 from mycel._src.engines.aot.library import library_of
 from mycel._src.engines.aot.targets import named

@@ -14,7 +14,7 @@ import pytest
 
 import mycel as ms
 from mycel import Parameter, Tensor, jacfwd, jacrev, jvp, nn, ops, vjp
-from mycel._src.foundation.tree import map_leaves
+from mycel._src.foundation.pytree import map_leaves
 from mycel.ops import derivative, jet, linearize
 
 CHECKED = dict.fromkeys(

@@ -15,7 +15,7 @@ import pytest
 
 import mycel as ms
 from mycel import Parameter, ParameterTuple, Tensor, get_grad, grad, nn, ops, value_and_grad
-from mycel._src.foundation.tree import map_leaves
+from mycel._src.foundation.pytree import map_leaves
 from mycel._src.tensors.core import eager
 
 CHECKED = dict.fromkeys(("grad", "value_and_grad", "get_grad"), "finite differences")

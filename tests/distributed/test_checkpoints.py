@@ -12,9 +12,9 @@ import pytest
 
 import mycel as ms
 from mycel import nn
-from mycel._src.compiler.ir.mesh import Mesh
-from mycel._src.compiler.transport import threads
-from mycel._src.foundation.parallel_settings import ParallelSettings
+from mycel._src.compiler.ir.sharding.mesh import Mesh
+from mycel._src.compiler.transport import thread_ranks
+from mycel._src.foundation.settings.parallel_settings import ParallelSettings
 from mycel._src.staging.distributed import Layouts, distribute
 from mycel._src.staging.distributed.sharded_tensors import held
 from mycel.train.rank_parts import write_layouts
@@ -94,7 +94,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[float]]:
             for p in cell.get_parameters():
                 np.save(folder / f"{way}.{own}.{p.name}.npy", p.asnumpy())
 
-        threads.run(count, rank)
+        thread_ranks.run(count, rank)
     return folder, run(made("one")[1], 0, 6)
 
 
@@ -114,7 +114,7 @@ def test_every_layout_loads_every_other(way: str, saved: tuple[Path, list[float]
                     np.testing.assert_array_equal(value, np.load(folder / f"{source}.{own % count}.{name}.npy"))
             np.testing.assert_allclose(run(step, 3, 6), losses[3:], rtol=1e-5, err_msg=source)
 
-    threads.run(WAYS[way][0], rank)
+    thread_ranks.run(WAYS[way][0], rank)
 
 
 def strategy_file(way: str, path: Path) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def strategy_file(way: str, path: Path) -> dict[str, Any]:
         write_layouts(settings, parameters, divided.layouts.mesh)
         return layouts
 
-    return threads.run(count, rank)[0]
+    return thread_ranks.run(count, rank)[0]
 
 
 @pytest.mark.parametrize("way", ["zero1", "zero3", "operators", "both", "uneven"])
@@ -182,4 +182,4 @@ def test_parts_are_cut_anew_as_files(source: str, target: str, saved: tuple[Path
         for name, value in values(cell).items():
             np.testing.assert_array_equal(value, wanted[name].asnumpy(), err_msg=name)
 
-    threads.run(WAYS[target][0], rank)
+    thread_ranks.run(WAYS[target][0], rank)

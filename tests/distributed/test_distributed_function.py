@@ -13,8 +13,8 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel._src.compiler.ir.mesh import Mesh
-from mycel._src.compiler.transport import threads
+from mycel._src.compiler.ir.sharding.mesh import Mesh
+from mycel._src.compiler.transport import thread_ranks
 from mycel._src.foundation.errors import CompileError, ShapeError
 from mycel._src.staging.distributed import Layouts, distribute
 from mycel._src.staging.distributed.sharded_tensors import held
@@ -55,7 +55,7 @@ def test_training_is_that_of_one_device(name: str, count: int) -> None:
             found = run(made, distribute(made.step, layouts(made, way, count)))
             return found, values(made)
 
-        for found, own in threads.run(count, rank):
+        for found, own in thread_ranks.run(count, rank):
             np.testing.assert_allclose(found, losses, rtol=1e-5)
             for key, value in states.items():
                 np.testing.assert_allclose(own[key], value, atol=5e-5, err_msg=f"{way}: {key}")
@@ -70,7 +70,7 @@ def test_each_rank_may_give_its_part() -> None:
             ms.Tensor(x[2 * own : 2 * own + 2]), ms.Tensor(3.0)
         )
 
-    for double, total in threads.run(3, rank):
+    for double, total in thread_ranks.run(3, rank):
         np.testing.assert_array_equal(double.asnumpy(), 2 * x)
         assert float(total) == 3 * x.sum()
 
@@ -87,7 +87,7 @@ def test_parameters_stay_divided_until_they_are_read() -> None:
         kept = held(w) is not None
         return part is not None, kept, type(w).__name__, w.asnumpy().tolist(), held(w) is None
 
-    found = threads.run(4, rank)
+    found = thread_ranks.run(4, rank)
     assert found == [(True, True, "Parameter", [2.0 + k for k in range(8)], True)] * 4
 
 
@@ -100,7 +100,7 @@ def test_shapes_that_differ_are_compiled_anew() -> None:
         return [float(total(ms.Tensor(np.arange(n, dtype=np.float32)))) for n in (4, 5, 7, 4, 1)]
 
     want = [float((np.arange(n, dtype=np.float32) ** 2).sum()) for n in (4, 5, 7, 4, 1)]
-    assert threads.run(2, rank) == [want, want]
+    assert thread_ranks.run(2, rank) == [want, want]
 
 
 def test_buffers_of_arguments_in_containers_and_by_name() -> None:
@@ -111,7 +111,7 @@ def test_buffers_of_arguments_in_containers_and_by_name() -> None:
         a, b = ms.Tensor([1.0, 2.0]), ms.Tensor([10.0, 20.0])
         return both({"a": a, "b": [b]}, scale=ms.Tensor(3.0)).tolist()
 
-    assert threads.run(2, rank) == [[13.0, 26.0]] * 2
+    assert thread_ranks.run(2, rank) == [[13.0, 26.0]] * 2
 
 
 def test_refusals() -> None:
@@ -125,13 +125,13 @@ def test_refusals() -> None:
         distribute(lambda x: x * 2, Layouts(two, [("dp", None)]))(ms.Tensor([1.0]))
 
     with pytest.raises(ShapeError, match="argument 0"):
-        threads.run(2, rank)
+        thread_ranks.run(2, rank)
 
     def by_value(own: int) -> None:
         distribute(lambda x: x if float(x.sum()) > 0 else -x, Layouts(two, [("dp",)]))(ms.Tensor([1.0, 2.0]))
 
     with pytest.raises((CompileError, RuntimeError)):
-        threads.run(2, by_value)
+        thread_ranks.run(2, by_value)
 
 
 def test_batch_normalisation_sees_all_rows() -> None:
@@ -152,6 +152,6 @@ def test_batch_normalisation_sees_all_rows() -> None:
         found = distribute(function, Layouts(Mesh((3,), ("dp",)), [("dp",)]))(ms.Tensor(x))
         return found.asnumpy(), net.moving_mean.asnumpy()
 
-    for found, own in threads.run(3, rank):
+    for found, own in thread_ranks.run(3, rank):
         np.testing.assert_allclose(found, want, atol=1e-5)
         np.testing.assert_allclose(own, mean, rtol=1e-5)

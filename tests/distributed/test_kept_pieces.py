@@ -11,9 +11,9 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel._src.compiler.ir.mesh import Mesh
-from mycel._src.compiler.transport import threads
-from mycel._src.compiler.transport.place import transport
+from mycel._src.compiler.ir.sharding.mesh import Mesh
+from mycel._src.compiler.transport import thread_ranks
+from mycel._src.compiler.transport.current_transport import transport
 from mycel._src.staging.distributed import Layouts, distribute, rank_executors, sharded_tensors
 
 RANKS = 2
@@ -24,7 +24,7 @@ def layouts(*inputs: Any) -> Layouts:
 
 
 def ranks(function: Callable[[int], Any]) -> list[Any]:
-    return list(threads.run(RANKS, function))
+    return list(thread_ranks.run(RANKS, function))
 
 
 @pytest.fixture

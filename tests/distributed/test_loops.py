@@ -10,11 +10,11 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel._src.compiler.ir.mesh import Mesh
-from mycel._src.compiler.prims.collectives import COLLECTIVES
-from mycel._src.compiler.prims.control import while_loop
-from mycel._src.compiler.prims.custom import all_nodes
-from mycel._src.compiler.transport import threads
+from mycel._src.compiler.ir.sharding.mesh import Mesh
+from mycel._src.compiler.prims.control_flow.control import while_loop
+from mycel._src.compiler.prims.custom_derivatives import all_nodes
+from mycel._src.compiler.prims.distributed.collectives import COLLECTIVES
+from mycel._src.compiler.transport import thread_ranks
 from mycel._src.staging.distributed import Layouts, Pipeline, distribute
 
 TIMES, BATCH, WIDTH = 4, 130, 24
@@ -68,7 +68,7 @@ def trained(wrap: Callable[[Any], Any]) -> tuple[list[float], list[np.ndarray], 
 def test_loops_are_trained_as_on_one_device(count: int) -> None:
     losses, values, _ = trained(ms.jit)
     ways = Layouts(Mesh((count,), ("data",)), [(None, "data"), (), ()])
-    ranks = threads.run(count, lambda rank: trained(lambda s: distribute(s, ways)))
+    ranks = thread_ranks.run(count, lambda rank: trained(lambda s: distribute(s, ways)))
     for found, own, _ in ranks:
         np.testing.assert_allclose(found, losses, rtol=1e-5)
         for a, b in zip(own, values):
@@ -119,5 +119,5 @@ def test_stages_of_a_pipeline_have_loops_of_their_own() -> None:
     ways = Pipeline(stages=2, micro_batches=2, schedule="1f1b", cuts=["1"])
     wanted = losses(lambda step: distribute(step, Layouts(Mesh((1,), ("data",))), one))
     layouts = Layouts(mesh, [("data",)])
-    for found in threads.run(4, lambda rank: losses(lambda step: distribute(step, layouts, ways))):
+    for found in thread_ranks.run(4, lambda rank: losses(lambda step: distribute(step, layouts, ways))):
         np.testing.assert_allclose(found, wanted, rtol=1e-5)

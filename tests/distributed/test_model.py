@@ -14,7 +14,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, train
-from mycel._src.compiler.transport import threads
+from mycel._src.compiler.transport import thread_ranks
 from mycel._src.foundation.errors import CompileError
 from mycel._src.staging.distributed.sharded_tensors import held
 from mycel.parallel.auto_parallel import AutoParallel
@@ -79,7 +79,7 @@ def test_both_modes_train_what_ranks_divide(mode: int, alone: list[np.ndarray]) 
         assert any(held(p) is not None for p in model.train_network.get_parameters())
         return [p.asnumpy() for p in net.get_parameters()]
 
-    for found in threads.run(2, rank):
+    for found in thread_ranks.run(2, rank):
         for value, wanted in zip(found, alone):
             np.testing.assert_allclose(value, wanted, atol=1e-6)
 
@@ -98,7 +98,7 @@ def test_a_network_with_settings_of_its_own(alone: list[np.ndarray]) -> None:
             step(*part(own))
         return [p.asnumpy() for p in net.get_parameters()]
 
-    for found in threads.run(2, rank):
+    for found in thread_ranks.run(2, rank):
         for value, wanted in zip(found, alone):
             np.testing.assert_allclose(value, wanted, atol=1e-6)
 
@@ -118,7 +118,7 @@ def test_what_would_be_of_one_rank_alone_is_refused() -> None:
             ms.grad(loss)(x)
         assert derivative(x).shape == (4, 8)
 
-    threads.run(2, rank)
+    thread_ranks.run(2, rank)
 
 
 def test_an_optimizer_takes_the_whole_gradients_of_a_divided_function(alone: list[np.ndarray]) -> None:
@@ -133,7 +133,7 @@ def test_an_optimizer_takes_the_whole_gradients_of_a_divided_function(alone: lis
             optimizer(derive(*part(own))[1])
         return [p.asnumpy() for p in net.get_parameters()]
 
-    for found in threads.run(2, rank):
+    for found in thread_ranks.run(2, rank):
         for value, wanted in zip(found, alone):
             np.testing.assert_allclose(value, wanted, atol=1e-6)
 
@@ -148,7 +148,7 @@ def test_results_that_are_arguments_are_whole() -> None:
 
         return [v.asnumpy() for v in given(*part(own))]
 
-    for total, y, x in threads.run(2, rank):
+    for total, y, x in thread_ranks.run(2, rank):
         np.testing.assert_allclose(total, X.sum(), rtol=1e-5)
         np.testing.assert_array_equal(y, Y)
         np.testing.assert_array_equal(x, X)
@@ -166,7 +166,7 @@ def test_arguments_of_which_ranks_have_parts_are_not_written() -> None:
         with pytest.raises(CompileError, match="writes into"):
             change(part(own)[0])
 
-    threads.run(2, rank)
+    thread_ranks.run(2, rank)
 
 
 def test_data_parallel_ranks_watch_one_value() -> None:
@@ -177,7 +177,7 @@ def test_data_parallel_ranks_watch_one_value() -> None:
         params = CallbackParameters(net_outputs=ms.Tensor(1.0 + own))
         return watcher._watched(train.RunContext(params))
 
-    assert threads.run(2, rank) == [1.5, 1.5]
+    assert thread_ranks.run(2, rank) == [1.5, 1.5]
 
 
 def test_a_rank_that_fails_saves_its_parts(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_rank_that_fails_saves_its_parts(tmp_path: Path) -> None:
         else:
             model.train(1, Batches(own))
 
-    threads.run(2, rank)
+    thread_ranks.run(2, rank)
     saved = ms.load_checkpoint(str(tmp_path / "rank_0" / "net-1_1_breakpoint.ckpt"))
     assert saved["0.weight"].shape == (8, 8)
 

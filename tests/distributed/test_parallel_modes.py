@@ -13,10 +13,10 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel._src.compiler.prims.custom import all_nodes
-from mycel._src.compiler.prims.linalg import matmul
-from mycel._src.compiler.transport import threads
-from mycel._src.foundation.parallel_settings import current
+from mycel._src.compiler.prims.custom_derivatives import all_nodes
+from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.compiler.transport import thread_ranks
+from mycel._src.foundation.settings.parallel_settings import current
 from mycel._src.planner import planning
 from mycel._src.staging.distributed.parallel_modes import distributed
 from mycel._src.staging.distributed.rank_agreement import found_by_one
@@ -72,7 +72,7 @@ def losses(count: int, first: Any, second: Any, full: bool = False, **settings: 
         given = slice(None) if full else slice(own * size, (own + 1) * size)
         return [float(step(ms.Tensor(X[given]), ms.Tensor(Y[given]))) for _ in range(3)]
 
-    return threads.run(count, rank)
+    return thread_ranks.run(count, rank)
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_batches_are_divided_as_the_dataset_is() -> None:
             total = Total()
         return total(ms.Tensor(part)).asnumpy()
 
-    for found in threads.run(4, rank):
+    for found in thread_ranks.run(4, rank):
         np.testing.assert_allclose(found, X.sum(0), rtol=1e-5, atol=1e-5)
 
 
@@ -133,7 +133,7 @@ def test_what_does_not_fit_is_named() -> None:
     ms.reset_auto_parallel_context()
     with pytest.raises(ValueError, match="device_num is 8, and 2 ranks"):
         ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel", device_num=8)
-        threads.run(2, lambda own: Net()(ms.Tensor(X)))
+        thread_ranks.run(2, lambda own: Net()(ms.Tensor(X)))
 
 
 def test_alone_a_network_runs_as_it_is(alone: list[float]) -> None:
@@ -148,7 +148,7 @@ def test_meshes_of_primes() -> None:
 
 
 def test_a_program_is_kept_while_settings_are() -> None:
-    from mycel._src.foundation.parallel_settings import current
+    from mycel._src.foundation.settings.parallel_settings import current
     from mycel._src.staging.compiled.jit import Jit
 
     ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel", device_num=2)
@@ -193,7 +193,7 @@ def test_strategies_reach_into_loops_and_regions(looped: bool) -> None:
         widths = {n.shape[1] for n in all_nodes(graph) if n.prim is matmul and n.inputs[0].shape == (12, 8)}
         return float(value), slope.asnumpy(), widths
 
-    found = threads.run(2, rank)
+    found = thread_ranks.run(2, rank)
     x, w = X.astype(np.float64), W[:8, :8].astype(np.float64)
     y = np.tanh(np.tanh(x @ w) @ w) if looped else x @ w
     for value, slope, widths in found:
@@ -219,7 +219,7 @@ def test_one_rank_searches_for_all(alone: list[float], monkeypatch: pytest.Monke
             step = nn.TrainOneStepCell(cell, nn.Adam(net.trainable_params(), 1e-2))
         return [float(step(ms.Tensor(X), ms.Tensor(Y))) for _ in range(3)]
 
-    found = threads.run(4, rank)
+    found = thread_ranks.run(4, rank)
     assert len(counts) == 2
     # The loss of a pipeline is the sum of those of its micro-batches; Adam does not mind.
     np.testing.assert_allclose(found, [[2 * v for v in alone]] * 4, rtol=1e-4)
@@ -227,9 +227,9 @@ def test_one_rank_searches_for_all(alone: list[float], monkeypatch: pytest.Monke
 
 def test_ranks_with_different_programs_are_told() -> None:
     with pytest.raises(RuntimeError, match="divides another program than rank"):
-        threads.run(2, lambda own: found_by_one(lambda: [1], own))
+        thread_ranks.run(2, lambda own: found_by_one(lambda: [1], own))
     with pytest.raises(ValueError, match="no plan"):
-        threads.run(2, lambda own: found_by_one(_refusing, 1))
+        thread_ranks.run(2, lambda own: found_by_one(_refusing, 1))
 
 
 def _refusing() -> list[int]:

@@ -11,9 +11,9 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel._src.compiler.ir.mesh import Mesh
-from mycel._src.compiler.prims.messages import messages
-from mycel._src.compiler.transport import threads
+from mycel._src.compiler.ir.sharding.mesh import Mesh
+from mycel._src.compiler.prims.distributed.point_to_point import messages
+from mycel._src.compiler.transport import thread_ranks
 from mycel._src.engines.select import engine
 from mycel._src.foundation.errors import CompileError, ShapeError
 from mycel._src.staging.distributed import Layouts, Pipeline, distribute
@@ -98,7 +98,7 @@ def agree(found: list[Result], expected: Result) -> None:
 
 def piped(make: Callable[[], nn.Cell], pipeline: Pipeline, mesh: Mesh = ONE, batches: Any = BATCHES) -> list[Result]:
     layouts = Layouts(mesh, [("dp",)] * 2)
-    return threads.run(
+    return thread_ranks.run(
         pipeline.stages * mesh.size,
         lambda rank: trained(make, lambda step: distribute(step, layouts, pipeline), batches),
     )
@@ -147,7 +147,7 @@ def stages(pipeline: Pipeline, rows: int = 16, width: int = 6) -> list[Any]:
         found = [program.stage(k) for k in range(pipeline.stages)]
         return [(s, [program.version.tensors[k - 2].name for k in s.inputs if k > 1]) for s in found]
 
-    result: list[Any] = threads.run(pipeline.stages, run)[0]
+    result: list[Any] = thread_ranks.run(pipeline.stages, run)[0]
     return result
 
 
@@ -208,20 +208,20 @@ def test_the_mode_makes_pipelines_of_pipeline_cells(interleaved: bool) -> None:
         pipeline_stages=2,
         pipeline_config={"pipeline_interleave": interleaved, "pipeline_scheduler": "1f1b"},
     )
-    found = threads.run(4, in_mode(Staged))
+    found = thread_ranks.run(4, in_mode(Staged))
     np.testing.assert_allclose(found, [expected] * 4, rtol=1e-5)
 
 
 def test_stages_are_cut_by_cost_and_by_a_table() -> None:
     expected = in_mode(Net)(0)
     ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel", device_num=2, full_batch=True, pipeline_stages=2)
-    np.testing.assert_allclose(threads.run(2, in_mode(Net)), [expected] * 2, rtol=1e-5)
+    np.testing.assert_allclose(thread_ranks.run(2, in_mode(Net)), [expected] * 2, rtol=1e-5)
     table = {"net.first": 0, "net.layers": 0, "net.head": 1}
     cell = lambda net, count: nn.PipelineCell(net, count, table)
-    np.testing.assert_allclose(threads.run(2, in_mode(Net, cell)), [expected] * 2, rtol=1e-5)
+    np.testing.assert_allclose(thread_ranks.run(2, in_mode(Net, cell)), [expected] * 2, rtol=1e-5)
     with pytest.raises(ValueError, match="'seqpipe' has no schedule here"):
         ms.set_auto_parallel_context(pipeline_config={"pipeline_interleave": True, "pipeline_scheduler": "seqpipe"})
-        threads.run(2, in_mode(Net))
+        thread_ranks.run(2, in_mode(Net))
 
 
 def test_evaluation_runs_on_the_stages() -> None:
@@ -234,7 +234,7 @@ def test_evaluation_runs_on_the_stages() -> None:
 
     expected = run(0)
     ms.set_auto_parallel_context(parallel_mode="semi_auto_parallel", device_num=2, full_batch=True, pipeline_stages=2)
-    for found in threads.run(2, run):
+    for found in thread_ranks.run(2, run):
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
@@ -259,7 +259,7 @@ def test_functions_cut_at_other_places_share_parameters() -> None:
     expected = run(lambda f, cuts: ms.jit(f), ms.jit)
     layouts = Layouts(ONE), Layouts(Mesh((2,), ("dp",)), [("dp",)] * 2)
     piped = lambda f, cuts: distribute(f, layouts[0], Pipeline(2, 4, cuts=cuts))
-    for found in threads.run(2, lambda rank: run(piped, lambda f: distribute(f, layouts[1]))):
+    for found in thread_ranks.run(2, lambda rank: run(piped, lambda f: distribute(f, layouts[1]))):
         for value, wanted in zip(found, expected):
             np.testing.assert_allclose(value, wanted, atol=1e-5)
 
@@ -333,7 +333,7 @@ def test_a_network_under_auto_parallel() -> None:
 
     ms.set_context(mode=ms.GRAPH_MODE)
     ms.set_auto_parallel_context(device_num=2)
-    found = threads.run(2, in_mode(Staged, wrap=divided))
+    found = thread_ranks.run(2, in_mode(Staged, wrap=divided))
     np.testing.assert_allclose(found, [expected] * 2, rtol=1e-5)
     for net in pipelines:  # each rank has the parameters of its stage only
         known = [held(p) for p in net.trainable_params()]

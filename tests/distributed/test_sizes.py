@@ -11,8 +11,8 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel._src.compiler.ir.mesh import Mesh
-from mycel._src.compiler.transport import threads
+from mycel._src.compiler.ir.sharding.mesh import Mesh
+from mycel._src.compiler.transport import thread_ranks
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.staging.distributed import Layouts, distribute
 
@@ -33,7 +33,7 @@ def test_a_program_for_each_size() -> None:
         assert len(step._divided) == 3
         return found
 
-    for found in threads.run(2, rank):
+    for found in thread_ranks.run(2, rank):
         for n, value in zip((4, 6, 5, 4), found):
             np.testing.assert_allclose(value, np.full(3, np.tanh(0.5) * n * n), rtol=1e-6)
 

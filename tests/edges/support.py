@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import mycel as ms
 from mycel import Tensor
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.pytree import flatten
 
 __all__ = [
     "BROADCASTING",

@@ -30,9 +30,9 @@ def line(value: int = 0, at: int = PLACE, number: int = 5) -> Tensor:
 def test_types_of_positions() -> None:
     from mycel._src.compiler.ir.graph import input_node
     from mycel._src.compiler.ir.types import tensor_type
-    from mycel._src.compiler.prims import ordered as O
     from mycel._src.compiler.prims import reduce as R
     from mycel._src.compiler.prims import shape as S
+    from mycel._src.compiler.prims import sort_and_scan as O
 
     near, far = (input_node(tensor_type((n,), ms.int8)) for n in (2**31 - 1, 2**31))
     for find in (R.argmax, R.argmin):

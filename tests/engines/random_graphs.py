@@ -35,11 +35,11 @@ import numpy as np
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, toposort
 from mycel._src.compiler.ir.printer import to_text
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import get_item
+from mycel._src.compiler.prims.control_flow import control as C
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.engines import buffers
 from mycel._src.engines.native.program.compiling import compile_native

@@ -8,15 +8,15 @@ import math
 from typing import Any
 
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.compiler.prims import conv as V
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
-from mycel._src.compiler.prims import linalg as L
-from mycel._src.compiler.prims import normalization as N
-from mycel._src.compiler.prims import ordered as O
+from mycel._src.compiler.prims import matrix_product as L
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims import window as W
+from mycel._src.compiler.prims import sort_and_scan as O
+from mycel._src.compiler.prims.convolution import conv as V
+from mycel._src.compiler.prims.convolution import window as W
+from mycel._src.compiler.prims.indexing import index as I
+from mycel._src.compiler.prims.neural import normalization as N
 from mycel._src.foundation import dtype as D
 from tests.engines.random_values import DIGITS, Skip, Value, Values, unit
 

@@ -12,8 +12,8 @@ import numpy as np
 from mycel._src.compiler.ir.graph import Node, input_node
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import dtype as D
 
 __all__ = ["DIGITS", "MOST", "Skip", "Value", "Values", "unit"]

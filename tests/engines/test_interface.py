@@ -21,13 +21,13 @@ import pytest
 
 from mycel._src.compiler.ir.dims import InconclusiveDimension, symbol
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims.base import constant
-from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.indexing import index as I
+from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.engines import base, buffers, select
 from mycel._src.engines.base import Engine
 from mycel._src.engines.host import HostEngine

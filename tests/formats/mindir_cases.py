@@ -153,7 +153,7 @@ def export(folder: Path) -> None:
 
 def compare(folder: Path, *words: str) -> None:
     import mycel as ms
-    from mycel._src.foundation.tree import flatten
+    from mycel._src.foundation.pytree import flatten
 
     cases = [pickle.loads(c) for c in pickle.loads((folder / "cases.pickle").read_bytes())]
     good: set[str] = set()

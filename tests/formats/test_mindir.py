@@ -9,8 +9,8 @@ import pytest
 import mycel as ms
 from mycel import nn, ops
 from mycel._src.foundation.errors import Unsupported
-from mycel._src.foundation.tree import flatten
-from mycel._src.foundation.wire import field
+from mycel._src.foundation.files.protobuf_wire import field
+from mycel._src.foundation.pytree import flatten
 from mycel.formats.mindir import MindIRGraph
 from mycel.formats.mindir.messages import DEEPEST, MindIRError, model_of
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel._src.foundation.wire import field
+from mycel._src.foundation.files.protobuf_wire import field
 from mycel.formats.mindir.beside import fetch
 from mycel.formats.mindir.messages import Function, MindIRError, Model, TensorInfo
 from mycel.train.encryption import Encrypted

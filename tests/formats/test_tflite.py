@@ -8,8 +8,8 @@ import pytest
 import mycel as ms
 from mycel import nn
 from mycel._src.foundation.errors import Unsupported
-from mycel._src.foundation.flatbuffers import FlatBufferError, root
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.files.flatbuffers import FlatBufferError, root
+from mycel._src.foundation.pytree import flatten
 from mycel.formats.converting import convert
 from mycel.formats.tflite.network import TFLiteGraph
 from mycel.formats.tflite.schema import NAMES as NAMES_OF_CODES

@@ -11,11 +11,11 @@ import pytest
 
 import mycel as ms
 from mycel import Layout, Parameter, Tensor, nn, ops
-from mycel._src.compiler.prims import linalg
-from mycel._src.compiler.prims.constrain import constrain
+from mycel._src.compiler.prims import matrix_product
+from mycel._src.compiler.prims.distributed.sharding_constraint import constrain
 from mycel._src.compiler.prims.factors import Factor, Place
-from mycel._src.compiler.transforms.regions import Region, regions_of, strategies_of, unmarked, values_of
-from mycel._src.foundation.parallel_settings import in_force
+from mycel._src.compiler.transforms.operator_regions import Region, regions_of, strategies_of, unmarked, values_of
+from mycel._src.foundation.settings.parallel_settings import in_force
 from mycel.parallel.auto_parallel import AutoParallel
 from mycel.parallel.regions import is_compiled, parallel_info, shard_strategy
 
@@ -333,7 +333,7 @@ def test_axes_of_one_factor_are_cut_alike(monkeypatch: pytest.MonkeyPatch) -> No
         Factor(64, (None, columns), (columns,)),
         Factor(32, inner, (None,), "sum"),
     )
-    monkeypatch.setattr(linalg.matmul, "factors", lambda node: factors)
+    monkeypatch.setattr(matrix_product.matmul, "factors", lambda node: factors)
     net, x = Net(), values(16, 32)
     assert ms.jit(net)(x).shape == (16, 64)
     net.matmul.shard(((2, 4), (2, 1)))

@@ -11,7 +11,7 @@ import pytest
 
 import mycel as ms
 from mycel import ops
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.pytree import flatten
 from mycel._src.staging.compiled.jit import Jit
 from tests.frontend import programs_of_python, programs_of_tensors
 from tests.frontend.programs import PROGRAMS

@@ -9,7 +9,7 @@ from mycel._src.compiler.ir.graph import Graph, Node, Where, at, input_node
 from mycel._src.compiler.ir.types import TOKEN, TensorType, tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import Primitive, constant
-from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.compiler.prims.reduce import reduce_sum
 from mycel._src.foundation.dtype import bool_, float32
 

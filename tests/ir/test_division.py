@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mycel._src.compiler.ir.division import Division, division_of
-from mycel._src.compiler.ir.layout import Layout
+from mycel._src.compiler.ir.sharding.division import Division, division_of
+from mycel._src.compiler.ir.sharding.layout import Layout
 
 GRID = Layout((2, 3, 2), ("dp", "sp", "mp"))
 

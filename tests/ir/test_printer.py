@@ -10,7 +10,7 @@ from mycel._src.compiler.ir.graph import Graph, Where, at, input_node
 from mycel._src.compiler.ir.printer import node_text, to_text
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import ordered
+from mycel._src.compiler.prims import sort_and_scan
 from mycel._src.compiler.prims.base import constant
 from mycel._src.foundation.dtype import float32
 from tests.ir.graphs import F23, conditional, effects, linear, mapped, unary_graph
@@ -62,7 +62,7 @@ def test_a_graph_used_twice_is_printed_once() -> None:
 
 def test_parts_of_tuples_and_tokens() -> None:
     x = input_node(tensor_type((3,), float32), "x")
-    values, places = ordered.sort(x, axis=0, descending=True)
+    values, places = sort_and_scan.sort(x, axis=0, descending=True)
     same(
         to_text(Graph([x], [places, values], "f")),
         """

@@ -11,7 +11,7 @@ from mycel._src.compiler.ir.types import TOKEN, tensor_type
 from mycel._src.compiler.ir.verify import verify
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import get_item
-from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.foundation.dtype import float32
 from mycel._src.foundation.errors import VerifyError
 from tests.ir.graphs import F23, choose, conditional, effects, linear, mapped, shout, unary_graph

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 import mycel as ms
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.pytree import flatten
 from tests.language.harness import F, differences, same
 from tests.language.program_writer import source
 

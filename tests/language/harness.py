@@ -17,7 +17,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.pytree import flatten
 
 __all__ = ["F", "N", "P", "X", "Y", "Program", "Programs", "check"]
 

@@ -15,7 +15,7 @@ import pytest
 
 import mycel as ms
 from mycel import ops
-from mycel._src.foundation.tracebacks import PACKAGE
+from mycel._src.foundation.python_runtime.tracebacks import PACKAGE
 from tests.language.not_finite import check, failure, graph_mode, logarithm, t
 
 BIG = np.float32(3e38)

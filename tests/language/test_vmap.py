@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import mycel as ms
-from mycel._src.foundation.tree import flatten, unflatten
+from mycel._src.foundation.pytree import flatten, unflatten
 from tests.language.harness import F, N, P, Programs, X, _has_tensor
 
 programs = Programs()

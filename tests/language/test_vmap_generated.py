@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.pytree import flatten
 from tests.language.generate import INPUTS, Case, define, source, weighted
 from tests.language.harness import same
 

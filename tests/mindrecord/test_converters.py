@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from mycel._src.foundation import log
-from mycel._src.foundation.idx import write_idx
+from mycel._src.foundation.files.idx_format import write_idx
 from mycel.mindrecord import (
     Cifar10ToMR,
     Cifar100ToMR,

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from mycel import mindrecord
-from mycel._src.foundation import ends, log
+from mycel._src.foundation import log
 from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.python_runtime import finalization
 from mycel.mindrecord import FileReader, FileWriter, MindPage, set_dec_mode, set_enc_key, set_enc_mode
 from mycel.mindrecord.file_layout import Header
 from mycel.mindrecord.packed_integers import pack_integers, unpack_integers
@@ -236,7 +237,7 @@ def test_files_are_whole_or_not_there(tmp_path: Path) -> None:
     writer.write_raw_data([{"x": 3, "d": b"c"}])
     assert rows_of(path) == [{"x": 1, "d": b"a"}] and len(os.listdir(tmp_path)) == 3
     del writer
-    ends.settle()
+    finalization.settle()
     assert sorted(os.listdir(tmp_path)) == ["a", "a.db"]
     write(tmp_path / "a", [{"x": 4, "d": b"d"}], overwrite=True)
     assert rows_of(path) == [{"x": 4, "d": b"d"}]

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mycel._src.foundation import decompression as inflate
-from mycel._src.foundation.decompression import Inflated
-from mycel._src.foundation.idx import read_idx
+from mycel._src.foundation.files import decompression as inflate
+from mycel._src.foundation.files.decompression import Inflated
+from mycel._src.foundation.files.idx_format import read_idx
 from mycel.mindrecord import FileReader, FileWriter, MindPage
 from mycel.mindrecord.errors import DbConnectionError, MRMOpenError
 from mycel.mindrecord.packed_integers import pack_integers, unpack_arrays, unpack_integers

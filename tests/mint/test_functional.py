@@ -12,7 +12,7 @@ import pytest
 
 import mycel as ms
 from mycel import mint
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.pytree import flatten
 from mycel.mint.nn import functional as F
 from tests.mint import cases
 

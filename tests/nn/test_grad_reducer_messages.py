@@ -9,9 +9,9 @@ import pytest
 
 import mycel as ms
 from mycel import nn
-from mycel._src.compiler.transport import threads
-from mycel._src.compiler.transport.counted import Counted
-from mycel._src.compiler.transport.place import transport, within
+from mycel._src.compiler.transport import thread_ranks
+from mycel._src.compiler.transport.counting_transport import Counted
+from mycel._src.compiler.transport.current_transport import transport, within
 
 CASES = [
     ({}, 8),
@@ -34,7 +34,7 @@ def test_messages_of_gradients(config: dict[str, Any], count: int) -> None:
 
     ms.set_auto_parallel_context(comm_fusion=config)
     try:
-        results = threads.run(2, program)
+        results = thread_ranks.run(2, program)
     finally:
         ms.reset_auto_parallel_context()
     assert results == [([2 * k + 1 for k in range(8)], count)] * 2

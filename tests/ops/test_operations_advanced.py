@@ -12,7 +12,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.pytree import flatten
 from mycel.ops.operations import advanced
 
 R = np.random.default_rng(0)

@@ -16,7 +16,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, nn, ops
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.pytree import flatten
 from tests.ops.test_images import differences
 
 STORED = json.loads((Path(__file__).parent / "expected_image_operations.json").read_text())

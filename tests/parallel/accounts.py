@@ -11,7 +11,7 @@ from typing import Any
 
 from mycel import nn
 from mycel._src.compiler.transforms.partition import local_type
-from mycel._src.planner.account import Communication
+from mycel._src.planner.communication_volume import Communication
 from mycel._src.staging.distributed.sharded_tensors import held
 from tests.parallel.networks import ROWS, Layer, Task
 from tests.parallel.ways import everything, parts, states_of

@@ -26,10 +26,10 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import numpy as np
 
 import mycel as ms
-from mycel._src.compiler.transport.counted import Counted
-from mycel._src.compiler.transport.place import transport, within
+from mycel._src.compiler.transport.counting_transport import Counted
+from mycel._src.compiler.transport.current_transport import transport, within
 from mycel._src.engines.select import engine
-from mycel._src.planner.account import Communication
+from mycel._src.planner.communication_volume import Communication
 from mycel._src.staging.distributed.distributed_function import Distributed
 from mycel._src.staging.frontend.parallelism.micro_batches import cut_into
 from tests.parallel import accounts

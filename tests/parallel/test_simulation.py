@@ -10,13 +10,13 @@ import pytest
 import mycel as ms
 from mycel import nn, ops
 from mycel._src.compiler.transforms.partition import Sharding
-from mycel._src.compiler.transport import threads
-from mycel._src.compiler.transport.counted import Counted
-from mycel._src.compiler.transport.place import transport, within
+from mycel._src.compiler.transport import thread_ranks
+from mycel._src.compiler.transport.counting_transport import Counted
+from mycel._src.compiler.transport.current_transport import transport, within
 from mycel._src.engines import buffers
 from mycel._src.engines.select import engines
 from mycel._src.foundation.errors import CompileError
-from mycel._src.planner.account import Communication
+from mycel._src.planner.communication_volume import Communication
 from mycel.common.initializer import Zero
 from mycel.parallel.simulation import (
     A100,
@@ -127,7 +127,7 @@ def test_a_partitioned_step_sends_the_bytes_that_were_predicted(name: str) -> No
         return counted.sent
 
     predicted = [Communication(local, rank=rank).sent for rank in range(4)]
-    assert threads.run(4, program) == predicted and min(predicted) > 0
+    assert thread_ranks.run(4, program) == predicted and min(predicted) > 0
 
 
 def test_memory_is_about_what_an_engine_lays_out() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import mycel as ms
 from mycel import nn
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.staging.distributed import Layouts, Pipeline, distribute
 from tests.parallel.networks import ROWS, Task
 

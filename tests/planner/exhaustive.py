@@ -22,11 +22,11 @@ import time
 
 import numpy as np
 
-from mycel._src.compiler.ir.mesh import Mesh
-from mycel._src.planner.model import Problem
-from mycel._src.planner.problems import pose
-from mycel._src.planner.search import search
-from mycel._src.planner.work import nbytes_of
+from mycel._src.compiler.ir.sharding.mesh import Mesh
+from mycel._src.planner.kernel_cost import nbytes_of
+from mycel._src.planner.optimisation_problem import Problem
+from mycel._src.planner.plan_search import search
+from mycel._src.planner.sharding_problem import pose
 from tests.planner.graphs import toy, various_graph
 
 FLAT = [Mesh((n,), ("a",)) for n in (2, 3, 4, 6, 8)]

@@ -8,10 +8,10 @@ from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import CONSTANT, GET_ITEM
-from mycel._src.compiler.prims.conv import conv
-from mycel._src.compiler.prims.index import take
-from mycel._src.compiler.prims.linalg import matmul
-from mycel._src.compiler.prims.normalization import moments, softmax
+from mycel._src.compiler.prims.convolution.conv import conv
+from mycel._src.compiler.prims.indexing.index import take
+from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.compiler.prims.neural.normalization import moments, softmax
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.foundation.dtype import float32, int32
 from mycel._src.planner.topology import Device, Link, Topology

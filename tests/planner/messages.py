@@ -16,13 +16,13 @@ from typing import Any
 
 import mycel as ms
 from mycel._src.compiler.ir.graph import Graph
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.transforms.partition import opened, partition
-from mycel._src.planner.model import fixed
-from mycel._src.planner.named import starts_of
+from mycel._src.planner.named_plans import starts_of
+from mycel._src.planner.optimisation_problem import fixed
+from mycel._src.planner.plan_search import Answer, search
 from mycel._src.planner.planning import Plan
-from mycel._src.planner.problems import pose
-from mycel._src.planner.search import Answer, search
+from mycel._src.planner.sharding_problem import pose
 from mycel._src.planner.topology import Device, Link, Topology
 from tests.parallel.networks import TASKS
 

@@ -5,16 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.transforms.partition import partition, shard, sharding, whole
-from mycel._src.compiler.transport import threads
+from mycel._src.compiler.transport import thread_ranks
 from mycel._src.engines.reference import evaluate
-from mycel._src.planner.model import fixed
-from mycel._src.planner.named import starts_of
+from mycel._src.planner.kernel_cost import nbytes_of
+from mycel._src.planner.named_plans import starts_of
+from mycel._src.planner.optimisation_problem import fixed
+from mycel._src.planner.plan_search import Answer, search
 from mycel._src.planner.planning import Plan, load_plan, plan
-from mycel._src.planner.problems import pose
-from mycel._src.planner.search import Answer, search
-from mycel._src.planner.work import nbytes_of
+from mycel._src.planner.sharding_problem import pose
 from tests.planner.exhaustive import FLAT, PLANE, best, compared
 from tests.planner.graphs import random_graph, summed_graph, toy, training_step, various_graph
 
@@ -64,7 +64,7 @@ def test_any_plan_computes_the_same_and_sends_what_it_says(mesh):
         def run(rank, local=local, arrays=arrays):
             return evaluate(local.graph, [shard(a, s, mesh, rank) for a, s in zip(arrays, local.inputs)])
 
-        parts = threads.run(mesh.size, run)
+        parts = thread_ranks.run(mesh.size, run)
         for k, (want, layout) in enumerate(zip(evaluate(graph, arrays), local.outputs)):
             np.testing.assert_allclose(whole([p[k] for p in parts], layout, mesh), want, rtol=1e-4, atol=1e-4)
 

@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims.collectives import all_gather, all_reduce
-from mycel._src.compiler.prims.control import cond
-from mycel._src.compiler.prims.index import take
-from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.control_flow.control import cond
+from mycel._src.compiler.prims.distributed.collectives import all_gather, all_reduce
+from mycel._src.compiler.prims.indexing.index import take
+from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.engines.select import engines
 from mycel._src.foundation.dtype import bool_, float32, int32
 from mycel._src.foundation.errors import CompileError, ShapeError
+from mycel._src.planner.event_simulation import run_graph
+from mycel._src.planner.kernel_cost import seconds_of, tasks_of
 from mycel._src.planner.simulation import Pipeline, Simulation, Stage, simulate
-from mycel._src.planner.streams import run_graph
 from mycel._src.planner.topology import Device, Link, Topology
-from mycel._src.planner.work import seconds_of, tasks_of
 
 MESH = Mesh((4,), ("data",))
 # A product of 1000 x 1000 takes 2 s; an all-reduce of its 4 MB 6 s, a gather to 4 MB 3 s.

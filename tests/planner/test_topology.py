@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from mycel._src.compiler.ir.mesh import Mesh
-from mycel._src.compiler.transport.amounts import KINDS, messages, sent
+from mycel._src.compiler.ir.sharding.mesh import Mesh
+from mycel._src.compiler.transport.collective_volume import KINDS, messages, sent
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.planner.topology import A100, Cluster, Device, Level, Link, Topology, load, save
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.prims.base import Sample
-from mycel._src.compiler.prims.index_writes import MODES
+from mycel._src.compiler.prims.indexing.index_writes import MODES
 from mycel._src.foundation.dtype import uint32, uint64
 
 __all__ = ["SAMPLES", "WITHOUT"]

@@ -9,7 +9,7 @@ import pytest
 
 import mycel as ms
 from mycel import ops
-from mycel._src.compiler.prims.attention import attention, attention_grad
+from mycel._src.compiler.prims.neural.attention import attention, attention_grad
 from mycel._src.tensors.core.eager import apply
 
 SIZES = (1, 5, 12, 16, 17, 33, 64, 65, 97, 130)

@@ -10,7 +10,7 @@ from scipy import signal
 
 from mycel._src.compiler.ir.dims import symbol
 from mycel._src.compiler.ir.types import TensorType, tensor_type
-from mycel._src.compiler.prims.conv import conv, conv_grad_input, conv_grad_weight
+from mycel._src.compiler.prims.convolution.conv import conv, conv_grad_input, conv_grad_weight
 from mycel._src.engines.reference import apply
 from mycel._src.foundation.dtype import float16, float32, float64, int32
 from mycel._src.foundation.errors import ShapeError

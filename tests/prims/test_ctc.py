@@ -12,7 +12,7 @@ import mycel as ms
 from mycel import ops
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.prims.base import Primitive
-from mycel._src.compiler.prims.ctc import NEVER, ctc, ctc_grad
+from mycel._src.compiler.prims.neural.ctc import NEVER, ctc, ctc_grad
 from tests.engines.native.test_contract import run_native
 from tests.prims.cases import apply_node, nodes_for
 

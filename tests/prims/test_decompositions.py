@@ -12,8 +12,8 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel._src.compiler.prims import decompositions as D
-from mycel._src.compiler.prims import spectral
+from mycel._src.compiler.prims.linear_algebra import decompositions as D
+from mycel._src.compiler.prims.linear_algebra import spectral
 from mycel.ops._operands import run
 
 RANDOM = np.random.default_rng(0)

@@ -21,7 +21,7 @@ from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import REGISTRY, constant
-from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.engines.reference import apply
 from mycel._src.foundation.dtype import bool_, float32, float64, int32, uint8
 from mycel._src.foundation.errors import ShapeError

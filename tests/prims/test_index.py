@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 from mycel._src.compiler.ir.dims import symbol
 from mycel._src.compiler.ir.graph import input_node
 from mycel._src.compiler.ir.types import TensorType, tensor_type
-from mycel._src.compiler.prims.block import dynamic_slice, dynamic_update_slice
-from mycel._src.compiler.prims.index import checked, gather_nd, put_along, scatter_nd, take, take_add, take_along
+from mycel._src.compiler.prims.indexing.dynamic_slicing import dynamic_slice, dynamic_update_slice
+from mycel._src.compiler.prims.indexing.index import (
+    checked,
+    gather_nd,
+    put_along,
+    scatter_nd,
+    take,
+    take_add,
+    take_along,
+)
 from mycel._src.engines.reference import apply
 from mycel._src.foundation.dtype import bool_, float32, float64, int8, int32, int64
 from mycel._src.foundation.errors import IndexRangeError, ShapeError

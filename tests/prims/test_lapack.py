@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_triangular
 
-from mycel._src.compiler.prims import lapack
-from mycel._src.compiler.prims.decompositions import cholesky, triangular_solve
-from mycel._src.compiler.prims.spectral import eigh, svd
+from mycel._src.compiler.prims.linear_algebra import lapack
+from mycel._src.compiler.prims.linear_algebra.decompositions import cholesky, triangular_solve
+from mycel._src.compiler.prims.linear_algebra.spectral import eigh, svd
 
 KINDS = (np.float32, np.float64)
 
@@ -106,7 +106,7 @@ from mycel import ops
 from mycel.dataset import vision
 from mycel.dataset.vision import jpeg
 from mycel._src.engines.select import engines
-from mycel._src.compiler.loops.exactness import is_exact
+from mycel._src.compiler.loops.integer_sets import is_exact
 from mycel.ops.operations.custom_sources import paths_for_modules
 
 x = np.eye(64, dtype=np.float32) * 2

@@ -11,7 +11,7 @@ import pytest
 from mycel._src.compiler.ir.dims import symbol
 from mycel._src.compiler.ir.graph import input_node
 from mycel._src.compiler.ir.types import TensorType, tensor_type
-from mycel._src.compiler.prims.window import (
+from mycel._src.compiler.prims.convolution.window import (
     window_argmax,
     window_gather,
     window_max,

@@ -10,7 +10,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel._src.compiler.prims.quantisation import dequantize, quantize
+from mycel._src.compiler.prims.neural.quantisation import dequantize, quantize
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.tensors.core.eager import apply
 from mycel.quantisation import integers

@@ -9,7 +9,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel._src.compiler.prims.quantisation import straight_through
+from mycel._src.compiler.prims.neural.quantisation import straight_through
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.foundation.errors import Unsupported
 from mycel.quantisation import learning, quantise

@@ -11,8 +11,8 @@ import mycel as ms
 from mycel import nn
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.ir.printer import graphs_in
-from mycel._src.compiler.prims.quantisation import int_matmul
-from mycel._src.compiler.prims.recurrence import recurrence
+from mycel._src.compiler.prims.neural.quantisation import int_matmul
+from mycel._src.compiler.prims.neural.recurrence import recurrence
 from mycel.deploy import build
 from mycel.quantisation import learning, quantise
 from tests.deploy.loaded import Loaded

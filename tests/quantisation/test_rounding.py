@@ -9,8 +9,8 @@ import pytest
 
 import mycel as ms
 from mycel import nn
-from mycel._src.compiler.transforms.quantise.equalisation import equalised
-from mycel._src.compiler.transforms.quantise.folding import fold_normalisations
+from mycel._src.compiler.transforms.quantise.batch_norm_folding import fold_normalisations
+from mycel._src.compiler.transforms.quantise.cross_layer_equalisation import equalised
 from mycel._src.compiler.transforms.quantise.scales import steps_of, weight_scale
 from mycel.quantisation import quantise
 from mycel.quantisation.network import float_model

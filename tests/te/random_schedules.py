@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 from mycel._src.compiler.ir.dims import Dim
-from mycel._src.compiler.loops.finishing import finished
+from mycel._src.compiler.loops.loop_versioning import finished
 from mycel._src.compiler.loops.programs import For, Program, index_of, statements
 from mycel.te.schedules import Schedule
 

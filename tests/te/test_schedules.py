@@ -10,8 +10,8 @@ import pytest
 import mycel as ms
 from mycel import te
 from mycel._src.compiler.loops.evaluation import run
-from mycel._src.compiler.loops.exactness import is_certainly_empty
 from mycel._src.compiler.loops.inequalities import System
+from mycel._src.compiler.loops.integer_sets import is_certainly_empty
 from mycel._src.compiler.loops.programs import For, Program, statements
 from mycel._src.compiler.prims.base import REGISTRY
 from mycel._src.compiler.prims.loops import loops

@@ -18,7 +18,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mycel._src.foundation import atomic_files as whole
+from mycel._src.foundation.files import atomic_files as whole
 from mycel._src.foundation.log import logger
 from mycel.train import checkpoint_format
 from mycel.train.checkpoint_format import CheckpointError, read_ckpt, read_safetensors, write_ckpt, write_safetensors

@@ -10,7 +10,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn
-from mycel._src.foundation.wire import WireError, field, fields
+from mycel._src.foundation.files.protobuf_wire import WireError, field, fields
 from mycel.train import unified_checkpoints
 from mycel.train.checkpoint_format import CheckpointError, read_ckpt, read_safetensors, write_ckpt, write_safetensors
 from mycel.train.strategies import Dims, ParallelLayouts, layouts_of, write_strategy

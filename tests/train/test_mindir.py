@@ -13,7 +13,7 @@ import pytest
 import mycel as ms
 from mycel import nn, ops
 from mycel._src.compiler.ir.graph import Graph
-from mycel._src.compiler.ir.hash import structural_hash
+from mycel._src.compiler.ir.structural_hash import structural_hash
 from mycel._src.compiler.prims.base import REGISTRY, outputs_of
 from mycel._src.foundation.errors import CompileError, Unsupported
 from mycel.train import graph_file

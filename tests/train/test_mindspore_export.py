@@ -10,7 +10,7 @@ import pytest
 import mycel as ms
 from mycel import nn, ops
 from mycel._src.foundation.errors import Unsupported
-from mycel._src.foundation.wire import fields
+from mycel._src.foundation.files.protobuf_wire import fields
 
 THEIRS = [[0.05668084695935249, 0.05668084695935249, 0.8866382837295532], [1 / 3, 1 / 3, 1 / 3]]
 

@@ -109,7 +109,7 @@ def test_dynamic_values_are_products_of_integers(tmp_path: Path) -> None:
 
 
 def test_halves_away_from_zero_are_written_by_their_definition(tmp_path: Path) -> None:
-    from mycel._src.compiler.prims.quantisation import fake_quant
+    from mycel._src.compiler.prims.neural.quantisation import fake_quant
     from mycel._src.tensors.core.eager import apply
 
     def net(x: Any) -> Any:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mycel._src.foundation import dtype as D
-from mycel._src.foundation import notes
 from mycel._src.foundation.log import logger
+from mycel._src.foundation.settings import ignored_settings
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
@@ -179,7 +179,7 @@ def test_missing_and_damaged_files(tmp_path):
 
 def test_arguments_without_effect_are_told(tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(logger, "propagate", True)
-    monkeypatch.setattr(notes, "_said", set())
+    monkeypatch.setattr(ignored_settings, "_said", set())
     with caplog.at_level("INFO", logger.name):
         for _ in range(2):
             save_checkpoint(Linear(), tmp_path / "x.ckpt", incremental=True, remove_redundancy=True)

@@ -12,8 +12,8 @@ from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import constant
-from mycel._src.compiler.prims.index import scatter_nd, take, take_add
-from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.indexing.index import scatter_nd, take, take_add
+from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.foundation.dtype import DType, bool_, float16, float32, float64, int8, int32, int64, uint8
 
 F = tensor_type((2, 13), float32)

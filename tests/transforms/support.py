@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
-from mycel._src.compiler.ir.hash import structural_hash
 from mycel._src.compiler.ir.printer import to_text
+from mycel._src.compiler.ir.structural_hash import structural_hash
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.ir.verify import verify
 from mycel._src.engines.reference import evaluate

@@ -9,7 +9,7 @@ import pytest
 
 from mycel._src.compiler.ir.dims import symbol
 from mycel._src.compiler.ir.graph import Graph, Node, Where, at, input_node
-from mycel._src.compiler.ir.hash import structural_hash
+from mycel._src.compiler.ir.structural_hash import structural_hash
 from mycel._src.compiler.ir.types import TOKEN, tensor_type
 from mycel._src.compiler.ir.verify import verify
 from mycel._src.compiler.prims import elementwise as E
@@ -17,7 +17,7 @@ from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import Primitive, constant
 from mycel._src.compiler.prims.random import random_bits
-from mycel._src.compiler.transforms.cse import eliminate_common_subexpressions as cse
+from mycel._src.compiler.transforms.optimisation.cse import eliminate_common_subexpressions as cse
 from mycel._src.foundation.dtype import bool_, float32, float64, int32, uint32, uint64
 from tests.ir.graphs import F23, choose, effects, mapped, shout, unary_graph
 from tests.transforms.support import assert_same_values, graph_of, names, random_inputs, special_inputs

@@ -11,10 +11,10 @@ import pytest
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, static_type, toposort
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import constant, outputs_of
-from mycel._src.compiler.prims.loop_gradient import while_grad
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow.while_gradient import while_grad
 from mycel._src.compiler.prims.reduce import reduce_sum
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.compiler.transforms.jvp import jvp, tangent_graph

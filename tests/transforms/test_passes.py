@@ -11,19 +11,19 @@ import pytest
 
 from mycel._src.compiler.ir.dims import symbol
 from mycel._src.compiler.ir.graph import Graph, Node, Where, at, input_node
-from mycel._src.compiler.ir.hash import structural_hash
+from mycel._src.compiler.ir.structural_hash import structural_hash
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.ir.verify import verify
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import constant
-from mycel._src.compiler.prims.linalg import matmul
-from mycel._src.compiler.transforms import passes
+from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.compiler.transforms.grad import gradient_graph
-from mycel._src.compiler.transforms.passes import optimize
-from mycel._src.compiler.transforms.rewrite import rewrite
-from mycel._src.compiler.transforms.simplify import simplify_counted
+from mycel._src.compiler.transforms.graph_rewriting import rewrite
+from mycel._src.compiler.transforms.optimisation import passes
+from mycel._src.compiler.transforms.optimisation.passes import optimize
+from mycel._src.compiler.transforms.optimisation.simplify import simplify_counted
 from mycel._src.engines.reference import evaluate
 from mycel._src.foundation.dtype import DType, bool_, float32, float64
 from mycel._src.foundation.errors import VerifyError

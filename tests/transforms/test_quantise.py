@@ -11,15 +11,15 @@ from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.conv import conv
-from mycel._src.compiler.prims.linalg import matmul
-from mycel._src.compiler.prims.quantisation import fake_quant, requantize
-from mycel._src.compiler.prims.window import window_max, window_sum
-from mycel._src.compiler.transforms.quantise.folding import fold_normalisations
-from mycel._src.compiler.transforms.quantise.freezing import frozen, literal
-from mycel._src.compiler.transforms.quantise.insertion import inserted, points
-from mycel._src.compiler.transforms.quantise.lowering import lowered
-from mycel._src.compiler.transforms.quantise.regions import Regions
+from mycel._src.compiler.prims.convolution.conv import conv
+from mycel._src.compiler.prims.convolution.window import window_max, window_sum
+from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.compiler.prims.neural.quantisation import fake_quant, requantize
+from mycel._src.compiler.transforms.quantise.batch_norm_folding import fold_normalisations
+from mycel._src.compiler.transforms.quantise.fake_quantisation import inserted, points
+from mycel._src.compiler.transforms.quantise.graph_freezing import frozen, literal
+from mycel._src.compiler.transforms.quantise.integer_lowering import lowered
+from mycel._src.compiler.transforms.quantise.quantisable_regions import Regions
 from mycel._src.compiler.transforms.quantise.scales import multipliers, scale_for, steps_of, weight_scale
 from mycel._src.engines.reference import evaluate
 from mycel._src.foundation.dtype import float32, int8, int32

@@ -14,15 +14,15 @@ import pytest
 import mycel as ms
 from mycel import Tensor, nn, ops
 from mycel._src.compiler.ir.graph import Graph, input_node
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import matrix_product as L
 from mycel._src.compiler.prims.base import outputs_of
+from mycel._src.compiler.prims.control_flow import control as C
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.compiler.transforms.residuals import link
 from mycel._src.engines.reference import evaluate
 from mycel._src.foundation.dtype import float32
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.pytree import flatten
 from tests.transforms.support import graph_of, names, random_inputs, types
 
 

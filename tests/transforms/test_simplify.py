@@ -17,10 +17,10 @@ from mycel._src.compiler.ir.verify import verify
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.linalg import matmul
-from mycel._src.compiler.transforms.rules import RULES, Context
-from mycel._src.compiler.transforms.rules_arithmetic import is_lossless
-from mycel._src.compiler.transforms.simplify import simplify, simplify_counted
+from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.compiler.transforms.optimisation.arithmetic_rules import is_lossless
+from mycel._src.compiler.transforms.optimisation.rewrite_rules import RULES, Context
+from mycel._src.compiler.transforms.optimisation.simplify import simplify, simplify_counted
 from mycel._src.engines.reference import evaluate
 from mycel._src.foundation.dtype import (
     bfloat16,

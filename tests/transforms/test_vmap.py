@@ -17,12 +17,12 @@ from mycel._src.compiler.ir.dims import symbol
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.ir.verify import verify
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import matrix_product as L
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import Primitive, get_item
+from mycel._src.compiler.prims.control_flow import control as C
 from mycel._src.compiler.prims.random import random_bits
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.compiler.transforms.vmap import batch, batch_graph
@@ -403,7 +403,7 @@ def total(graph: Graph) -> int:
 
 
 def test_indices_may_differ() -> None:
-    from mycel._src.compiler.prims import index as I
+    from mycel._src.compiler.prims.indexing import index as I
 
     graph = graph_of(lambda x, i: I.take(x, i, axis=0), M, tensor_type((), int32))
     check(graph, (0, 0), RNG.normal(size=(4, 3, 2)), np.array([2, 0, -1, 1], np.int32))

@@ -20,10 +20,10 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from mycel._src.compiler.transport import meeting
-from mycel._src.compiler.transport import store as stores
+from mycel._src.compiler.transport import rendezvous
+from mycel._src.compiler.transport import tcp_store as stores
 from mycel._src.compiler.transport.sockets import Sockets
-from mycel._src.compiler.transport.store import TCPStore
+from mycel._src.compiler.transport.tcp_store import TCPStore
 
 GREETING = stores._GREETING
 drawn = random.Random(31).randbytes
@@ -146,12 +146,12 @@ def test_what_is_no_store_is_named() -> None:
 @pytest.mark.parametrize("apart", [False, True])
 def test_ranks_meet_among_strangers(apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Strangers are there before the last rank comes, and stay until all have met."""
-    if not apart and not meeting.machine():
+    if not apart and not rendezvous.machine():
         pytest.skip("there are no such sockets here")
-    monkeypatch.setattr(meeting, "_PATIENCE", 1e6)
+    monkeypatch.setattr(rendezvous, "_PATIENCE", 1e6)
     own = threading.local()
     if apart:
-        monkeypatch.setattr(meeting, "machine", lambda: own.name)
+        monkeypatch.setattr(rendezvous, "machine", lambda: own.name)
     found: list[float] = []
     with TCPStore("127.0.0.1", 0, is_master=True, timeout=timedelta(seconds=60)) as store:
 
@@ -166,9 +166,9 @@ def test_ranks_meet_among_strangers(apart: bool, monkeypatch: pytest.MonkeyPatch
         for thread in started[:2]:
             thread.start()
         # Rank 2 comes last: its place is known here before it is there.
-        began = meeting._Meeting.accept
+        began = rendezvous._Meeting.accept
         present = threading.Event()
-        monkeypatch.setattr(meeting._Meeting, "accept", lambda *a: (present.wait(60), began(*a)))
+        monkeypatch.setattr(rendezvous._Meeting, "accept", lambda *a: (present.wait(60), began(*a)))
         started[2].start()
         addresses = [json.loads(store.get(f"ranks/{rank}")) for rank in range(2)]
         assert all(("port" in a) == apart for a in addresses)
@@ -220,7 +220,7 @@ NO_MEMORY = """
 import resource
 import numpy as np
 from mycel import communication, ops
-from mycel._src.compiler.transport.place import transport
+from mycel._src.compiler.transport.current_transport import transport
 communication.init()
 way, kind = transport(), np.uint8
 if way.rank == 0:

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel._src.compiler.transport import threads, windows
-from mycel._src.compiler.transport.alone import Alone
+from mycel._src.compiler.transport import shared_memory_windows, thread_ranks
 from mycel._src.compiler.transport.base import REDUCTIONS, Transport, reduced
-from mycel._src.compiler.transport.place import transport
+from mycel._src.compiler.transport.current_transport import transport
+from mycel._src.compiler.transport.rank_environment import world
+from mycel._src.compiler.transport.shared_memory_windows import LEAST
+from mycel._src.compiler.transport.single_process import Alone
 from mycel._src.compiler.transport.sockets import SMALL, LostRank, Sockets
-from mycel._src.compiler.transport.store import TCPStore
-from mycel._src.compiler.transport.windows import LEAST
-from mycel._src.compiler.transport.world import world
+from mycel._src.compiler.transport.tcp_store import TCPStore
 from mycel._src.foundation.dtype import ALL
 
 Program = Callable[[Transport], Any]
@@ -31,7 +31,7 @@ def alone(count: int, program: Program) -> list[Any]:
 
 
 def threaded(count: int, program: Program) -> list[Any]:
-    return threads.run(count, lambda rank: program(transport()))
+    return thread_ranks.run(count, lambda rank: program(transport()))
 
 
 def connected(count: int, program: Program) -> list[Any]:
@@ -159,7 +159,7 @@ def test_results_are_new_arrays_and_operands_stay(op: str) -> None:
 
 @pytest.mark.parametrize("near", [True, False])
 def test_large_reductions_with_and_without_shared_memory(near: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "SIZE", 1 << 20)
+    monkeypatch.setattr(shared_memory_windows, "SIZE", 1 << 20)
     if not near:
         monkeypatch.delattr(os, "memfd_create", raising=False)
     sizes = [(LEAST // 4 + 1, "float32"), (200_001, "float64"), (LEAST // 2, "float16"), (LEAST + 5, "int8")]
@@ -265,8 +265,8 @@ LOST = """
 import os, signal, sys
 import numpy as np
 from mycel._src.compiler.transport.sockets import Sockets
-from mycel._src.compiler.transport.store import TCPStore
-from mycel._src.compiler.transport.windows import LEAST
+from mycel._src.compiler.transport.tcp_store import TCPStore
+from mycel._src.compiler.transport.shared_memory_windows import LEAST
 way = Sockets(1, 2, TCPStore("127.0.0.1", int(sys.argv[1])))
 if os.fork() == 0:
     # A child of a rank is none, and keeps nobody waiting.

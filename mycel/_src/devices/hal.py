@@ -15,7 +15,7 @@ from mycel._src.devices.stream import communication_stream as communication_stre
 from mycel._src.devices.stream import current_stream as current_stream
 from mycel._src.devices.stream import default_stream as default_stream
 from mycel._src.devices.stream import set_cur_stream as set_cur_stream
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 
 __all__ = [
     "Event",

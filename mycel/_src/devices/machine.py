@@ -16,8 +16,9 @@ import numpy as np
 
 from mycel._src.devices import runtime
 from mycel._src.engines.select import engine
-from mycel._src.foundation import arguments, config
+from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.settings import config
 
 __all__ = [
     "DeviceCtx",

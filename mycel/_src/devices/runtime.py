@@ -25,9 +25,10 @@ from mycel._src.devices.stream import set_cur_stream as set_cur_stream
 from mycel._src.devices.stream import set_kernel_launch_capture as set_kernel_launch_capture
 from mycel._src.devices.stream import set_kernel_launch_group as set_kernel_launch_group
 from mycel._src.engines.select import engine
-from mycel._src.foundation import arguments, config, remembered
+from mycel._src.foundation import arguments, bounded_caches
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
+from mycel._src.foundation.settings import config
 
 __all__ = [
     "Event",
@@ -142,7 +143,7 @@ def caches() -> dict[str, tuple[int, int]]:
     >>> 0 < entries <= most
     True
     """
-    return remembered.sizes()
+    return bounded_caches.sizes()
 
 
 def forget() -> None:
@@ -156,7 +157,7 @@ def forget() -> None:
     >>> caches()["operations"][0]
     0
     """
-    remembered.forget()
+    bounded_caches.forget()
 
 
 def memory_stats() -> dict[str, Any]:

@@ -4,8 +4,8 @@ An operation that is called with ever new sizes is not lowered for each of them.
 graphs of one structure are compiled for themselves. Then the numbers that differ, in the types of
 the inputs and among the parameters that are sizes, become symbols; those that were equal to each
 other so far share one. The graph is made again of the same primitives with these symbols, under
-decisions that are its guards (`ir.decisions`), so that it is the given graph for every tuple of
-sizes that fits. From then on a graph is an instance of it, which takes no lowering.
+decisions that are its guards (`ir.dimension_guards`), so that it is the given graph for every tuple
+of sizes that fits. From then on a graph is an instance of it, which takes no lowering.
 
 Numbers below 2 stay what they are, as sizes of 0 and 1 broadcast or leave nothing to do. A constant
 that counts elements, as the divisor of a mean does, is a further operand where it differs. Graphs
@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from mycel._src.compiler.ir.decisions import Decisions, deciding
 from mycel._src.compiler.ir.dim_values import symbols_in
+from mycel._src.compiler.ir.dimension_guards import Decisions, deciding
 from mycel._src.compiler.ir.dims import Dim, DimLike, symbol
 from mycel._src.compiler.ir.graph import Graph, Node, at, input_node
 from mycel._src.compiler.ir.types import TensorType, tensor_type
@@ -31,9 +31,9 @@ from mycel._src.compiler.transforms.specialize import concrete
 from mycel._src.engines import buffers
 from mycel._src.engines.base import Entry
 from mycel._src.engines.sizes import programs_of
-from mycel._src.foundation import config
+from mycel._src.foundation.bounded_caches import MANY, Remembered
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.remembered import MANY, Remembered
+from mycel._src.foundation.settings import config
 
 __all__ = ["shared_program"]
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from mycel._src.compiler.ir.graph import Graph, Node
-    from mycel._src.compiler.ir.mesh import Mesh
+    from mycel._src.compiler.ir.sharding.mesh import Mesh
     from mycel._src.engines.known_code import KnownCode
     from mycel._src.engines.reports import Account, Cost, Footprint
     from mycel._src.engines.tracing import Trace

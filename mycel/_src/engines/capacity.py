@@ -15,7 +15,7 @@ from mycel._src.compiler.ir.graph import Graph
 from mycel._src.engines import buffers
 from mycel._src.engines.failures import no_memory, out_of_memory, readable
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.system_memory import (
+from mycel._src.foundation.system.system_memory import (
     UNLIMITED,
     addresses,
     containers,

@@ -7,9 +7,9 @@ from typing import Any
 
 from mycel._src.compiler.ir.dim_values import evaluate
 from mycel._src.compiler.ir.graph import Graph, Node
-from mycel._src.compiler.ir.places import annotate, excerpt, is_library, spelled
+from mycel._src.compiler.ir.source_locations import annotate, excerpt, is_library, spelled
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims.index_bounds import out_of_range
+from mycel._src.compiler.prims.indexing.index_bounds import out_of_range
 from mycel._src.engines.base import current
 from mycel._src.foundation.errors import IndexRangeError, operation_called
 

@@ -26,20 +26,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph, Node, Where, current_where
-from mycel._src.compiler.ir.places import caller, excerpt, library_frames
+from mycel._src.compiler.ir.source_locations import caller, excerpt, library_frames
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims.base import CONSTANT, GET_ITEM, REGISTRY
-from mycel._src.compiler.prims.custom import kept_call
-from mycel._src.compiler.prims.loop_gradient import while_grad
-from mycel._src.compiler.prims.recursion import bind, recursion
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow.recursion import bind, recursion
+from mycel._src.compiler.prims.control_flow.while_gradient import while_grad
+from mycel._src.compiler.prims.custom_derivatives import kept_call
 from mycel._src.engines import buffers
 from mycel._src.engines.base import current
 from mycel._src.engines.one_by_one import OneByOne, several
-from mycel._src.foundation import config
+from mycel._src.foundation.bounded_caches import SOME, Remembered
 from mycel._src.foundation.errors import NonFiniteError
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.remembered import SOME, Remembered
+from mycel._src.foundation.settings import config
 
 __all__ = ["checked", "examine", "is_on", "kinds_of", "place_now", "program_of"]
 

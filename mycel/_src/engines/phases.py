@@ -19,7 +19,7 @@ from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, substitute, toposort
 from mycel._src.compiler.prims.base import CONSTANT
 from mycel._src.compiler.prims.elementwise import identity
-from mycel._src.compiler.prims.positions import positions
+from mycel._src.compiler.prims.nonzero_positions import positions
 from mycel._src.compiler.transforms.specialize import inner_sizes, specialize
 from mycel._src.engines import buffers, nonfinite
 from mycel._src.engines.base import current

@@ -14,8 +14,9 @@ from typing import Any, Generic, TypeVar
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.transforms.specialize import concrete, specialize
 from mycel._src.engines.base import Engine, Entry, Sized, current
-from mycel._src.foundation import config, locks
-from mycel._src.foundation.remembered import FEW, MANY, Remembered, RememberedOf
+from mycel._src.foundation.bounded_caches import FEW, MANY, Remembered, RememberedOf
+from mycel._src.foundation.settings import config
+from mycel._src.foundation.system import locks
 
 __all__ = ["BySizes", "Specialized", "programs_of", "types_for"]
 

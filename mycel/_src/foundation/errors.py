@@ -8,7 +8,7 @@ from functools import update_wrapper, wraps
 from types import FrameType, FunctionType
 from typing import Any, TypeVar, cast
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 
 __all__ = [
     "BoundsError",

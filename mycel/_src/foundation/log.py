@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 
 __all__ = ["critical", "debug", "error", "get_level", "get_log_config", "info", "logger", "warning"]
 

@@ -22,11 +22,13 @@ from pathlib import Path
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.transforms.partition import Sharding
-from mycel._src.foundation import arguments, atomic_files, garbage
+from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import ShapeError
-from mycel._src.planner.named import starts_of
-from mycel._src.planner.problems import Posed, pose
-from mycel._src.planner.search import Answer, search
+from mycel._src.foundation.files import atomic_files
+from mycel._src.foundation.python_runtime import garbage_collection
+from mycel._src.planner.named_plans import starts_of
+from mycel._src.planner.plan_search import Answer, search
+from mycel._src.planner.sharding_problem import Posed, pose
 from mycel._src.planner.topology import Topology
 
 __all__ = ["Plan", "Row", "load_plan", "plan"]
@@ -240,10 +242,10 @@ def plan(
 
     >>> from mycel._src.foundation.dtype import float32
     >>> from mycel._src.compiler.ir.graph import input_node
-    >>> from mycel._src.compiler.ir.mesh import Mesh
+    >>> from mycel._src.compiler.ir.sharding.mesh import Mesh
     >>> from mycel._src.compiler.ir.types import tensor_type
     >>> from mycel._src.planner.topology import A100
-    >>> from mycel._src.compiler.prims.linalg import matmul
+    >>> from mycel._src.compiler.prims.matrix_product import matmul
     >>> x, w = (input_node(tensor_type((4096, 4096), float32), name) for name in "xw")
     >>> found = plan(Graph([x, w], [matmul(x, w)]), A100.topology(Mesh((8,), ("data",))))
     >>> print(found["x"], found["w"], found["matmul-0"], found.exact)
@@ -253,12 +255,12 @@ def plan(
     if limit is not None:
         arguments.number("plan", "limit", limit, above=0)
     most = float(topology.device.memory) if limit is None else limit
-    with garbage.left_alone():
+    with garbage_collection.left_alone():
         posed = pose(graph, topology, inputs, outputs, aliases, most)
         starts = starts_of(posed, aliases)
 
         def answer() -> Answer:
-            with garbage.left_alone():
+            with garbage_collection.left_alone():
                 return search(posed.problem, mode, list(starts.values()), posed.ties)
 
         if share is None:

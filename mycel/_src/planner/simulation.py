@@ -2,9 +2,9 @@
 
 A program is the graph that all ranks run, or a `Pipeline` of stages. The devices of one stage run
 one graph and are equal, so there is a `Class` of devices for each stage, and one for a graph. Each
-micro-batch passes the stages as `planner.stages` plays the schedule: with the seconds of the
-stage's forward and backward, in which its own collectives are, and those of the messages between
-stages. When its last micro-batch is through, a stage updates its parameters.
+micro-batch passes the stages as `planner.pipeline_stages` plays the schedule: with the seconds of
+the stage's forward and backward, in which its own collectives are, and those of the messages
+between stages. When its last micro-batch is through, a stage updates its parameters.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from mycel._src.compiler.transforms.partition import Partitioned
 from mycel._src.engines.failures import readable
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import ShapeError
-from mycel._src.planner.picture import Bar, picture
-from mycel._src.planner.stages import SCHEDULES, played, schedule
-from mycel._src.planner.streams import COMPUTE, Run, add_memory, run_graph, run_tasks
+from mycel._src.planner.event_simulation import COMPUTE, Run, add_memory, run_graph, run_tasks
+from mycel._src.planner.kernel_cost import nbytes_of, tasks_of
+from mycel._src.planner.pipeline_stages import SCHEDULES, played, schedule
+from mycel._src.planner.timeline_chart import Bar, picture
 from mycel._src.planner.topology import Topology
-from mycel._src.planner.work import nbytes_of, tasks_of
 
 __all__ = ["Class", "Pipeline", "Simulation", "Stage", "simulate"]
 
@@ -188,11 +188,11 @@ def simulate(
 
     >>> from mycel._src.foundation.dtype import float32
     >>> from mycel._src.compiler.ir.graph import input_node
-    >>> from mycel._src.compiler.ir.mesh import Mesh
+    >>> from mycel._src.compiler.ir.sharding.mesh import Mesh
     >>> from mycel._src.compiler.ir.types import tensor_type
     >>> from mycel._src.planner.topology import A100
-    >>> from mycel._src.compiler.prims.collectives import all_reduce
-    >>> from mycel._src.compiler.prims.linalg import matmul
+    >>> from mycel._src.compiler.prims.distributed.collectives import all_reduce
+    >>> from mycel._src.compiler.prims.matrix_product import matmul
     >>> mesh = Mesh((512, 8), ("data", "model"))
     >>> x = input_node(tensor_type((8192, 8192), float32))
     >>> y = all_reduce(matmul(x, x), mesh=mesh, axes=("model",), op="sum")

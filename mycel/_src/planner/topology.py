@@ -3,11 +3,11 @@
 A topology has one kind of device and a link for each axis of a mesh. A message of b bytes over a
 link takes latency + b / bandwidth, where `bandwidth` is what one rank sends in a second while all
 its peers along the axis do the same. A collective among n ranks along one axis sends the bytes of
-a ring (`transport.amounts`), 2 (n - 1) / n of the value in an all-reduce. Its latency comes
-as often as there are rounds in recursive halving and doubling, which sends as much (Thakur et al.,
-2005): log2 n, twice that for an all-reduce, n - 1 for an all-to-all. Along several axes collectives
-go axis by axis: the fast ones first, and the slow ones have what is left to each rank. So an
-all-reduce among nodes of 8 devices reduces and scatters within the node, and sends an eighth
+a ring (`transport.collective_volume`), 2 (n - 1) / n of the value in an all-reduce. Its latency
+comes as often as there are rounds in recursive halving and doubling, which sends as much (Thakur et
+al., 2005): log2 n, twice that for an all-reduce, n - 1 for an all-to-all. Along several axes
+collectives go axis by axis: the fast ones first, and the slow ones have what is left to each rank.
+So an all-reduce among nodes of 8 devices reduces and scatters within the node, and sends an eighth
 between nodes.
 
 A `Cluster` has nested levels instead (devices of a node, nodes of the whole), and gives the
@@ -25,10 +25,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mycel._src.compiler.ir.mesh import Mesh
-from mycel._src.compiler.transport.amounts import messages, sent
-from mycel._src.foundation import arguments, atomic_files
+from mycel._src.compiler.ir.sharding.mesh import Mesh
+from mycel._src.compiler.transport.collective_volume import messages, sent
+from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import ShapeError
+from mycel._src.foundation.files import atomic_files
 
 __all__ = ["A100", "H100", "HOST", "Cluster", "Device", "Level", "Link", "Topology", "load", "save"]
 
@@ -140,8 +141,8 @@ class Topology:
     def seconds(self, kind: str, nbytes: int, axes: Sequence[str]) -> float:
         """Return what a collective takes from its start to its end.
 
-        `kind` is one of `transport.amounts.KINDS`, `nbytes` those of its larger side, `axes`
-        those that it goes along.
+        `kind` is one of `transport.collective_volume.KINDS`, `nbytes` those of its larger side,
+        `axes` those that it goes along.
         """
         return sum(s for _, s in self.legs(kind, nbytes, axes))
 

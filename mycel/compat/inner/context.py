@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any
 
-from mycel._src.foundation import config
+from mycel._src.foundation.settings import config
 from mycel.compat.inner._c_expression.settings import MSContext
 from mycel.compat.inner.communication._comm_helper import _is_initialized as is_initialized
 from mycel.compat.inner.parallel._auto_parallel_context import (

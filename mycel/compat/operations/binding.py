@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mycel._src.foundation import dtype as D
-from mycel._src.foundation import syntax
+from mycel._src.foundation.python_runtime import syntax_trees
 from mycel.compat.unserved import signature_of
 
 __all__ = ["LEFT", "Names", "bound_to", "filled", "parsed"]
@@ -64,7 +64,7 @@ def _default(value: Any) -> Any:
     if text.startswith("dtype."):
         return getattr(D, text.removeprefix("dtype."))
     if text.startswith("float("):
-        return float(ast.literal_eval(syntax.expression(text[len("float(") : -1])))
+        return float(ast.literal_eval(syntax_trees.expression(text[len("float(") : -1])))
     return value
 
 

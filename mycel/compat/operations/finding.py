@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from mycel._src.foundation import dtype as D
-from mycel._src.foundation import syntax
+from mycel._src.foundation.python_runtime import syntax_trees
 from mycel.compat.operations import making
 from mycel.compat.operations.binding import bound_to, parsed
 from mycel.compat.operations.facts import Fact, facts_of, has_facts
@@ -137,7 +137,7 @@ def _classes() -> dict[str, str]:
 def _instance(path: str, name: str, fact: Fact) -> Any:
     """Return the object that an expression ``[PATH:]CLASS(NAME=VALUE, ...)`` makes."""
     owner, _, text = fact.content.rpartition(":") if ":" in fact.content.split("(")[0] else ("", "", fact.content)
-    call = syntax.expression(text)
+    call = syntax_trees.expression(text)
     assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
     kind = elsewhere(owner or path, call.func.id)
     if kind is Primitive and name in NAMED:
@@ -151,7 +151,7 @@ def _value(path: str, name: str, fact: Fact) -> Any:
     own = written(path, name)
     if own is not None:
         return own
-    return ast.literal_eval(_ElementTypes().visit(syntax.expression(fact.content)))
+    return ast.literal_eval(_ElementTypes().visit(syntax_trees.expression(fact.content)))
 
 
 class _ElementTypes(ast.NodeTransformer):

@@ -9,7 +9,7 @@ The names are MindSpore's.
 (2, 8, 13)
 """
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.dataset.audio.effects import (
     Contrast,
     DCShift,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
-from mycel._src.foundation.remembered import Remembered
+from mycel._src.foundation.bounded_caches import Remembered
 from mycel.dataset.audio import audio_kernels
 from mycel.dataset.audio.base import (
     FLOAT_MAX,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
-from mycel._src.foundation.remembered import FEW, Remembered
+from mycel._src.foundation.bounded_caches import FEW, Remembered
 from mycel.dataset.audio import audio_kernels
 from mycel.dataset.audio.base import AudioTransform, check_choice, check_float, check_int, check_positive
 from mycel.dataset.audio.enums import BorderType, ResampleMethod

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation.remembered import Remembered
+from mycel._src.foundation.bounded_caches import Remembered
 from mycel.dataset.audio.base import (
     AudioTransform,
     check_choice,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mycel._src.engines.routines import are_on
-from mycel._src.foundation.remembered import Remembered
+from mycel._src.foundation.bounded_caches import Remembered
 from mycel.dataset.audio import audio_kernels
 from mycel.dataset.audio.base import AudioTransform, check_float, check_int, check_positive, check_rate
 from mycel.dataset.audio.enums import BorderType

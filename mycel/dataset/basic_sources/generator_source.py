@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from mycel._src.foundation import arguments, ends, locks
-from mycel._src.foundation.notices import say_once
+from mycel._src.foundation import arguments
+from mycel._src.foundation.logged_once import say_once
+from mycel._src.foundation.python_runtime import finalization
+from mycel._src.foundation.system import locks
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.basic_sources.mappable_source import MappableDataset
 from mycel.dataset.execution.iterator_scope import TARGET, Pace, Scope
@@ -44,7 +46,7 @@ class _Turn:
 
 
 # By the numbers of sources, which live as long as those who read them.
-_turns: ends.Interned[int, _Turn] = ends.Interned()
+_turns: finalization.Interned[int, _Turn] = finalization.Interned()
 
 
 def _turn_of(source: Any) -> _Turn:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation import arguments, locks
+from mycel._src.foundation import arguments
+from mycel._src.foundation.system import locks
 from mycel.dataset.arguments import names
 from mycel.dataset.execution.iterator_scope import Pace
 from mycel.dataset.execution.pass_context import Begun, Run

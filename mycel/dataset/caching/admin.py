@@ -6,7 +6,7 @@ import os
 import time
 from subprocess import DEVNULL
 
-from mycel._src.foundation import starting
+from mycel._src.foundation.system import subprocesses
 from mycel.dataset.caching.client import CacheError, Client
 from mycel.dataset.caching.protocol import DEFAULT_PORT, Message, address
 from mycel.dataset.caching.server import STARTED
@@ -30,8 +30,8 @@ def start(port: int = DEFAULT_PORT, workers: int = 32, spilldir: str | None = No
     try:
         given = (str(port), str(workers), spilldir or "", str(writing))
         code = "from mycel.dataset.caching.server import detached; sys.exit(detached(sys.argv[1:]))"
-        process = starting.start(
-            starting.python(code, *given, folders=starting.path()),
+        process = subprocesses.start(
+            subprocesses.python(code, *given, folders=subprocesses.path()),
             pass_fds=(writing,),
             stdin=DEVNULL,
             stdout=DEVNULL,

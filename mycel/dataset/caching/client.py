@@ -12,7 +12,8 @@ import socket
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mycel._src.foundation import ends, locks
+from mycel._src.foundation.python_runtime import finalization
+from mycel._src.foundation.system import locks
 from mycel.dataset.caching.concurrency_limit import Turns
 from mycel.dataset.caching.protocol import PATIENCE, Ended, Message, address, owner, receive, send
 
@@ -51,7 +52,7 @@ class Client:
         with self._lock:
             if self._held is None or self._held.process != os.getpid():
                 self._held = _Held(self.connections)
-                ends.when_gone(self, self._held.close)
+                finalization.when_gone(self, self._held.close)
             return self._held
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mycel._src.foundation import locks
+from mycel._src.foundation.system import locks
 
 
 class Turns:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mycel._src.foundation import locks
+from mycel._src.foundation.system import locks
 from mycel.dataset.arguments import check_count
 from mycel.dataset.caching.client import Client
 from mycel.dataset.caching.protocol import DEFAULT_PORT

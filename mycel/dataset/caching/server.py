@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mycel._src.foundation import locks, starting
+from mycel._src.foundation.system import locks, subprocesses
 from mycel.dataset.caching.concurrency_limit import Turns
 from mycel.dataset.caching.protocol import VERSION, Ended, Message, address, owner, receive, send
 from mycel.dataset.caching.store import Cache, NoRoom, Session, Store
@@ -197,7 +197,7 @@ def run(port: int, workers: int, spill: str | None, told: int) -> int:
 
 def detached(arguments: Sequence[str]) -> int:
     """Run a server that outlives whoever started it; `arguments` are those of `run`, as text."""
-    if starting.fork():
+    if subprocesses.fork():
         # The system waits for the end of the server.
         os._exit(0)
     port, workers, spill, told = arguments

@@ -15,7 +15,8 @@ import subprocess
 from collections.abc import Sequence
 from typing import Any
 
-from mycel._src.foundation import ends, locks, starting
+from mycel._src.foundation.python_runtime import finalization
+from mycel._src.foundation.system import locks, subprocesses
 from mycel.dataset.execution import worker_process
 from mycel.dataset.execution.shared_memory_channel import Ended
 
@@ -24,7 +25,7 @@ __all__ = ["GRACE", "Busy", "ForkServer", "environment", "pair", "sockets", "sta
 GRACE = 0.3
 # Both ends of every connection, from when it is made: open in a forked child, an end of the
 # program's would keep its workers alive, and one of a worker's would hide that it has died.
-sockets: ends.Living[socket.socket] = ends.Living()
+sockets: finalization.Living[socket.socket] = finalization.Living()
 
 
 def environment() -> dict[str, str]:
@@ -41,11 +42,11 @@ def pair() -> tuple[socket.socket, socket.socket]:
 
 
 def start_program(function: str, descriptors: Sequence[int]) -> subprocess.Popen[bytes]:
-    command = starting.python(f"from mycel.dataset import worker; worker.{function}", folders=starting.path())
+    command = subprocesses.python(f"from mycel.dataset import worker; worker.{function}", folders=subprocesses.path())
     # Ctrl-C while Python starts would be an error of its own: it waits until it is ignored there.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        return starting.start(command, pass_fds=descriptors, env=environment(), stdin=subprocess.DEVNULL)
+        return subprocesses.start(command, pass_fds=descriptors, env=environment(), stdin=subprocess.DEVNULL)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -14,7 +14,7 @@ import threading
 import time
 from typing import Any
 
-from mycel._src.foundation import locks
+from mycel._src.foundation.system import locks
 
 REST = 1.0
 YOUNG = 10.0

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation import ends, locks
+from mycel._src.foundation.python_runtime import finalization
+from mycel._src.foundation.system import locks
 from mycel.dataset.rows.column_blocks import Block
 
 # Lists that get the root and the scope of each iterator that begins, while a profile is made.
@@ -113,7 +114,7 @@ class Scope:
         self.closed = False
         self._paces: dict[int, Pace] = {}
         self._kept: dict[Any, Any] = {}
-        self._flows: ends.Living[Any] = ends.Living()
+        self._flows: finalization.Living[Any] = finalization.Living()
         self._lock = locks.lock()
 
     def counter(self, node: Any) -> Counter:

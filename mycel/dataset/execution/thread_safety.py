@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation.notices import say_once
+from mycel._src.foundation.logged_once import say_once
 from mycel.dataset.pipeline_errors import operation_name
 
 # The bytes that all copies of one source may take.

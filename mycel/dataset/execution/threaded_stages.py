@@ -28,8 +28,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from mycel._src.compiler.prims.lapack import alone
-from mycel._src.foundation import ends, locks
+from mycel._src.compiler.prims.linear_algebra.lapack import alone
+from mycel._src.foundation.python_runtime import finalization
+from mycel._src.foundation.system import locks
 from mycel.dataset.execution.iterator_scope import Counter, Pace, Scope, block_size
 from mycel.dataset.rows.column_blocks import Block
 
@@ -430,7 +431,7 @@ def _through(stages: Sequence[Stage], value: Any, start: int) -> tuple[Any, Base
     return value, failure
 
 
-_flows: ends.Living[Flow] = ends.Living()
+_flows: finalization.Living[Flow] = finalization.Living()
 
 
 @locks.in_child

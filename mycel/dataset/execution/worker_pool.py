@@ -27,9 +27,10 @@ from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from mycel._src.foundation import ends, locks, starting
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.notices import no_effect
+from mycel._src.foundation.logged_once import no_effect
+from mycel._src.foundation.python_runtime import finalization as ends
+from mycel._src.foundation.system import locks, subprocesses
 from mycel.dataset import config
 from mycel.dataset.execution import code_pickling, worker_process
 from mycel.dataset.execution.fork_server import GRACE, Busy, ForkServer, pair, sockets, start_program
@@ -100,7 +101,7 @@ def _surroundings(modules: Sequence[str]) -> dict[str, Any]:
     # It may have been deleted.
     with contextlib.suppress(OSError):
         folder = os.getcwd()
-    return {"path": starting.path(), "folder": folder, "modules": list(modules)}
+    return {"path": subprocesses.path(), "folder": folder, "modules": list(modules)}
 
 
 class Worker:
@@ -149,7 +150,7 @@ class Worker:
             # Not closed in the child, as the end itself is.
             number = os.dup(theirs.fileno())
             try:
-                self.pid = starting.fork()
+                self.pid = subprocesses.fork()
                 if not self.pid:
                     try:
                         worker_process.serve((number, *memories), job, shares)

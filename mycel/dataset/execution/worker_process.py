@@ -33,8 +33,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.transport.watch import end_with_parent
-from mycel._src.foundation import starting
+from mycel._src.compiler.transport.rank_status import end_with_parent
+from mycel._src.foundation.system import subprocesses
 from mycel.dataset.execution import code_pickling
 from mycel.dataset.execution.shared_memory_channel import Channel, Ended, NotSent, Region, memory, pack, packed_size
 from mycel.dataset.execution.threaded_stages import Broken
@@ -204,7 +204,7 @@ def _fork_on_request(control: socket.socket, children: set[int]) -> None:
             answer = _reaped(given["status"], children)
         else:
             _prepare(given)
-            child = starting.fork()
+            child = subprocesses.fork()
             if not child:
                 control.close()
                 # At once, where the server is killed; `_watch` looks once a second.

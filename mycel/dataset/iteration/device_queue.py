@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation import ends, locks
+from mycel._src.foundation.python_runtime import finalization
+from mycel._src.foundation.system import locks
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.communication import get_group_size, get_rank
 from mycel.communication.messages import recv_object_list, send_object_list
@@ -218,7 +219,7 @@ class TransferNode(Node):
             rows = TupleIterator(self.children[0], num_epochs=num_epochs, output_numpy=True)
             sender = _Sender(rows, config.get_prefetch_size())
             sender.thread = threading.Thread(target=sender.run, name="mycel-send", daemon=True)
-            ends.when_gone(self, sender.close)
+            finalization.when_gone(self, sender.close)
             # Whoever closes it waits for the thread, which has to be there.
             sender.thread.start()
             self._sender = sender

@@ -23,11 +23,12 @@ import numpy as np
 
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.engines import buffers
-from mycel._src.foundation import ends, locks
 from mycel._src.foundation.dtype import from_any
-from mycel._src.foundation.heaps import share_heaps
+from mycel._src.foundation.python_runtime import finalization
+from mycel._src.foundation.python_runtime.tracebacks import at_border
 from mycel._src.foundation.spans import timed
-from mycel._src.foundation.tracebacks import at_border
+from mycel._src.foundation.system import locks
+from mycel._src.foundation.system.malloc_arenas import share_heaps
 from mycel._src.tensors.core.tensor import Tensor, make
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count, is_hidden, names
@@ -134,8 +135,8 @@ class _Queue:
             self.may_write.notify_all()
 
 
-_open_queues: ends.Living[_Queue] = ends.Living()
-_threads: ends.Living[threading.Thread] = ends.Living()
+_open_queues: finalization.Living[_Queue] = finalization.Living()
+_threads: finalization.Living[threading.Thread] = finalization.Living()
 _LAST_WAIT = 2.0
 
 
@@ -258,7 +259,7 @@ class _Iterator:
         self._rows: Iterator[Any] | None = None
         self._queue: _Queue | None = None
         self._thread: threading.Thread | None = None
-        self._finalizer: ends.Task | None = None
+        self._finalizer: finalization.Task | None = None
         self._stopped = False
         # Other threads may stop an iterator while it starts.
         self._lock = locks.reentrant()
@@ -328,12 +329,12 @@ class _Iterator:
         items = _epochs(self.dataset, scope, self._seed, self._seeded, begin, self.num_epochs)
         if self._here or not ahead:
             self._rows = items
-            self._finalizer = ends.when_gone(self, _end, items, scope)
+            self._finalizer = finalization.when_gone(self, _end, items, scope)
             return
         queue = _Queue(config.get_prefetch_size())
         _open_queues.add(queue)
         self._queue = queue
-        self._finalizer = ends.when_gone(self, _close, queue, scope)
+        self._finalizer = finalization.when_gone(self, _close, queue, scope)
         thread = threading.Thread(target=_produce, args=(queue, items), name="mycel-dataset", daemon=True)
         thread.start()
         _threads.add(thread)

@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Iterator
 
-from mycel._src.foundation import atomic_files
+from mycel._src.foundation.files import atomic_files
 from mycel._src.foundation.log import logger
 from mycel.dataset import config
 from mycel.dataset.execution.iterator_scope import Scope

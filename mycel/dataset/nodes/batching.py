@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation.notices import no_effect
+from mycel._src.foundation.logged_once import no_effect
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count, names, positions
 from mycel.dataset.execution.pass_context import Run

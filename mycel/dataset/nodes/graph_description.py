@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation import atomic_files
 from mycel._src.foundation import dtype as types
+from mycel._src.foundation.files import atomic_files
 from mycel.dataset.caching.dataset_cache import DatasetCache
 from mycel.dataset.nodes.node import Node
 from mycel.dataset.samplers import BuiltinSampler

@@ -5,8 +5,8 @@ at once: the result is what they would give row by row, several times faster. Ev
 called once for each row and receives what the one before it returned: only what leaves `map`
 becomes an array. Random operations receive, for every row, the key (seed, epoch, node, row,
 operation), so the form of the call changes nothing of what they draw. Transforms of images that
-follow one another are computed at once where they can be (`vision/chains.py`), and so are those of
-text (`text/chains.py`). Where an operation
+follow one another are computed at once where they can be (`vision/fused_transforms.py`), and so are
+those of text (`text/fused_transforms.py`). Where an operation
 fails for a row, the rows before it go through the operations that are left, and come out before the
 error.
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation.references import ONE_OWNER
+from mycel._src.foundation.python_runtime.reference_counts import ONE_OWNER
 from mycel.dataset import debug
 from mycel.dataset.execution.threaded_stages import Broken
 from mycel.dataset.pipeline_errors import operation_failed, operation_name

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.notices import no_effect
+from mycel._src.foundation.logged_once import no_effect
 from mycel.dataset import config
 from mycel.dataset.arguments import names, positions
 from mycel.dataset.callback import Calls, check_callbacks

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation.notices import no_effect
+from mycel._src.foundation.logged_once import no_effect
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count, check_workers
 from mycel.dataset.caching.dataset_cache import check_cache

@@ -15,7 +15,7 @@ from typing import IO
 
 import numpy as np
 
-from mycel._src.foundation import atomic_files
+from mycel._src.foundation.files import atomic_files
 from mycel.dataset.rows.column_blocks import Array
 from mycel.mindrecord.tfrecord import masked_checksum
 

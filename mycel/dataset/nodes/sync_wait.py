@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mycel._src.foundation import locks
-from mycel._src.foundation.notices import no_effect
+from mycel._src.foundation.logged_once import no_effect
+from mycel._src.foundation.system import locks
 from mycel.communication import get_group_size, get_rank
 from mycel.communication.messages import all_gather_object
 from mycel.dataset import config

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mycel._src.foundation import locks
+from mycel._src.foundation.system import locks
 
 if TYPE_CHECKING:
     from mycel.dataset.random_numbers.random_streams import Stream

@@ -20,7 +20,7 @@ import numpy as np
 
 from mycel._src.engines.routines import are_on, draws, routine
 from mycel._src.engines.routines.words import Doubles, Int, f64, low_product, low_sum, shifted_down
-from mycel._src.foundation import locks
+from mycel._src.foundation.system import locks
 from mycel.dataset.random_numbers import global_generators
 
 _MASK = (1 << 64) - 1

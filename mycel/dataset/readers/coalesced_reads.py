@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation import remote
+from mycel._src.foundation.files import fsspec_files
 from mycel.dataset.readers.read_cache import Held
 
 HELD = 1 << 28
@@ -59,8 +59,8 @@ class Pieces:
         file, start, end = self.places[number].tolist()
         self.check(file)
         path = self.files[file]
-        if remote.is_remote(path):
-            content = remote.read(path, start, end - start)
+        if fsspec_files.is_remote(path):
+            content = fsspec_files.read(path, start, end - start)
         else:
             with open(path, "rb", buffering=0) as handle:
                 handle.seek(start)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation import remote
+from mycel._src.foundation.files import fsspec_files
 from mycel.dataset.arguments import check_count, check_counts
 from mycel.dataset.execution.pass_context import Run
 from mycel.dataset.execution.remaining_rows import taken_of, undone
@@ -113,8 +113,8 @@ def find_files(operation: str, patterns: str | Sequence[str]) -> list[str]:
         raise TypeError(f"{operation}: dataset_files must be text or a list of text, at least one, got {patterns!r}")
     found: list[str] = []
     for pattern in wanted:
-        name = remote.local_name(os.fspath(pattern))
-        matches = remote_files(operation, name, ("",)) if remote.is_remote(name) else glob.glob(name)
+        name = fsspec_files.local_name(os.fspath(pattern))
+        matches = remote_files(operation, name, ("",)) if fsspec_files.is_remote(name) else glob.glob(name)
         if not matches:
             raise ValueError(f"{operation}: no file matches {os.fspath(pattern)!r}")
         found += matches

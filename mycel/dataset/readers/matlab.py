@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation import decompression as inflate
+from mycel._src.foundation.files import decompression as inflate
 from mycel.dataset.rows.column_blocks import Array
 
 _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}

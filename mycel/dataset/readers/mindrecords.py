@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation import remote
+from mycel._src.foundation.files import fsspec_files
 from mycel.dataset.arguments import check_count
 from mycel.dataset.basic_sources.mappable_source import MappableDataset
 from mycel.dataset.execution.pass_context import Run
@@ -196,14 +196,14 @@ def _of_this_machine(given: Any) -> Any:
     from mycel.mindrecord.file_layout import Header
 
     def copied(path: str) -> str:
-        made = remote.copied(path, path)
-        remote.copied(_with_ending(path, ".db"), path)
+        made = fsspec_files.copied(path, path)
+        fsspec_files.copied(_with_ending(path, ".db"), path)
         return made
 
     if isinstance(given, (list, tuple)):
         with stored("MindDataset"):
-            return [copied(path) if remote.is_remote(path) else _local(path) for path in given]
-    if not remote.is_remote(given):
+            return [copied(path) if fsspec_files.is_remote(path) else _local(path) for path in given]
+    if not fsspec_files.is_remote(given):
         return _local(given)
     with stored("MindDataset"):
         made = copied(given)
@@ -215,12 +215,12 @@ def _of_this_machine(given: Any) -> Any:
             other = f"{folder}/{os.path.basename(name)}{rest}"
             for ending in ("", ".db"):
                 # All parts of a file lie in one folder.
-                remote.copied(_with_ending(other, ending), given)
+                fsspec_files.copied(_with_ending(other, ending), given)
         return made
 
 
 def _local(path: Any) -> Any:
-    return remote.local_name(path) if isinstance(path, str) else path
+    return fsspec_files.local_name(path) if isinstance(path, str) else path
 
 
 def _with_ending(path: str, ending: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from mycel._src.foundation import locks
+from mycel._src.foundation.system import locks
 
 Part = TypeVar("Part")
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation import remote
+from mycel._src.foundation.files import fsspec_files
 from mycel.dataset.execution.pass_context import Run
 from mycel.dataset.execution_options import kept
 from mycel.dataset.samplers import BuiltinSampler, Indices, Labels, Shuffle, select_sampler
@@ -84,8 +84,8 @@ def files_of(operation: str, given: Any, endings: Sequence[str]) -> list[str]:
                 f"{operation}: expected a path or a list of paths, got {one!r} of type {type(one).__name__}"
             )
         try:
-            path = remote.local_name(os.fspath(one))
-            names = [path] if not remote.is_remote(path) and os.path.exists(path) else expanded(path)
+            path = fsspec_files.local_name(os.fspath(one))
+            names = [path] if not fsspec_files.is_remote(path) and os.path.exists(path) else expanded(path)
         except ValueError as error:
             raise ValueError(f"{operation}: {error}") from error
         for name in names:
@@ -94,7 +94,7 @@ def files_of(operation: str, given: Any, endings: Sequence[str]) -> list[str]:
         raise ValueError(f"{operation}: no files are given")
     places: set[str] = set()
     for file in files:
-        place = file if remote.is_remote(file) else os.path.realpath(file)
+        place = file if fsspec_files.is_remote(file) else os.path.realpath(file)
         if place in places:
             raise ValueError(f"{operation}: {file!r} is named twice")
         places.add(place)
@@ -102,7 +102,7 @@ def files_of(operation: str, given: Any, endings: Sequence[str]) -> list[str]:
 
 
 def _files_at(operation: str, name: str, endings: tuple[str, ...]) -> list[str]:
-    if remote.is_remote(name):
+    if fsspec_files.is_remote(name):
         return remote_files(operation, name, endings)
     if os.path.isfile(name):
         return [name]
@@ -130,7 +130,7 @@ def remote_files(operation: str, name: str, endings: tuple[str, ...]) -> list[st
     * `endings`: those of the files of a folder, in small letters.
     """
     try:
-        return remote.files_at(name, endings)
+        return fsspec_files.files_at(name, endings)
     except OSError as error:
         raise ValueError(f"{operation}: no file matches: {error}") from error
     except ImportError as error:

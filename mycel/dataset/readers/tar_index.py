@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation import cache, remote
+from mycel._src.foundation.files import code_cache, fsspec_files
 
 BLOCK = 512
-# As in `foundation.cache`: a word and 16 digits, here of the version of the format.
+# As in `foundation.files.code_cache`: a word and 16 digits, here of the version of the format.
 _KIND = "tars-0000000000000003"
 _MOST_EXTRA = 1 << 20
 # A name up to the first dot after the last slash, and what follows it.
@@ -105,7 +105,7 @@ def stamp_of(facts: os.stat_result) -> list[Any]:
 
 def stamp_at(path: str) -> list[Any]:
     """Return what changes when a file does, of this machine or not."""
-    return list(remote.stamp(path)) if remote.is_remote(path) else stamp_of(os.stat(path))
+    return list(fsspec_files.stamp(path)) if fsspec_files.is_remote(path) else stamp_of(os.stat(path))
 
 
 def index_of(path: str) -> tuple[Index, list[Any]]:
@@ -113,18 +113,18 @@ def index_of(path: str) -> tuple[Index, list[Any]]:
 
     Raises Damaged with the offset where the file is no sound archive.
     """
-    with remote.opened(path) as handle:
-        if remote.is_remote(path):
+    with fsspec_files.opened(path) as handle:
+        if fsspec_files.is_remote(path):
             stamp, place = stamp_at(path), path
         else:
             stamp, place = stamp_of(os.fstat(handle.fileno())), os.path.realpath(path)
         digest = hashlib.sha256(json.dumps([place, *stamp]).encode()).hexdigest()
-        kept = cache.read(_KIND, digest) if cache.is_on() else None
+        kept = code_cache.read(_KIND, digest) if code_cache.is_on() else None
         if kept is not None:
             return Index.unpacked(kept), stamp
         index = _grouped(_members(handle, stamp[0]))
-    if cache.is_on():
-        cache.write(_KIND, digest, index.packed())
+    if code_cache.is_on():
+        code_cache.write(_KIND, digest, index.packed())
     return index, stamp
 
 

@@ -10,7 +10,7 @@ from typing import IO
 
 import numpy as np
 
-from mycel._src.foundation import remote
+from mycel._src.foundation.files import fsspec_files
 from mycel.dataset.readers.coalesced_reads import Pieces, Spans
 
 _PIECE = 1 << 22
@@ -22,12 +22,12 @@ def read_text(operation: str, path: str, newline: str) -> Iterator[IO[str]]:
 
     Raises ValueError in the name of `operation` where a store does not give it.
     """
-    if not remote.is_remote(path):
+    if not fsspec_files.is_remote(path):
         with open(path, encoding="utf-8", newline=newline) as file:
             yield file
         return
     try:
-        with remote.opened(path) as content, io.TextIOWrapper(content, encoding="utf-8", newline=newline) as file:
+        with fsspec_files.opened(path) as content, io.TextIOWrapper(content, encoding="utf-8", newline=newline) as file:
             yield file
     except OSError as error:
         raise ValueError(f"{operation}: {error}") from error
@@ -69,8 +69,8 @@ class Lines:
 
 
 def _stamp(path: str) -> tuple[int, str]:
-    if remote.is_remote(path):
-        return remote.stamp(path)
+    if fsspec_files.is_remote(path):
+        return fsspec_files.stamp(path)
     facts = os.stat(path)
     return facts.st_size, str(facts.st_mtime_ns)
 
@@ -78,7 +78,7 @@ def _stamp(path: str) -> tuple[int, str]:
 def _spans(path: str) -> Spans:
     """Return where the lines of a file that are not empty begin and end."""
     ends, at = [np.zeros(0, np.int64)], 0
-    with remote.opened(path) as handle:
+    with fsspec_files.opened(path) as handle:
         while piece := handle.read(_PIECE):
             ends.append(np.flatnonzero(np.frombuffer(piece, np.uint8) == 10) + at)
             at += len(piece)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation import arguments, remote
-from mycel._src.foundation import decompression as inflate
+from mycel._src.foundation import arguments
+from mycel._src.foundation.files import decompression as inflate
+from mycel._src.foundation.files import fsspec_files
 from mycel.dataset.basic_sources.mappable_source import MappableDataset
 from mycel.dataset.pipeline_errors import reading
 from mycel.dataset.readers.coalesced_reads import Pieces
@@ -114,7 +115,9 @@ class TFRecordDataset(MappableDataset):
             num_samples = self.schema.num_rows
         order = FileOrder(kind, shuffle, sizes, num_samples, shards, True, whole)
         in_place = order.by_file in (Shuffle.FILES, Shuffle.PARTIAL) or not order.shuffles
-        if shuffle is Shuffle.PARTIAL or (in_place and not compression_type and any(map(remote.is_remote, files))):
+        if shuffle is Shuffle.PARTIAL or (
+            in_place and not compression_type and any(map(fsspec_files.is_remote, files))
+        ):
             stretches = [np.stack([rows[:, 1], rows[:, 1] + rows[:, 2]], 1) for rows in spans]
             self._pieces = order.pieces = Pieces(files, stretches, lambda _: None)
         self.sampler = order

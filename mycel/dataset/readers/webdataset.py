@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mycel._src.foundation import remote
-from mycel._src.foundation.notices import no_effect
+from mycel._src.foundation.files import fsspec_files
+from mycel._src.foundation.logged_once import no_effect
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.basic_sources.mappable_source import MappableDataset
 from mycel.dataset.readers import sharded_files, tar_index
@@ -156,7 +156,11 @@ class WebDataset(MappableDataset):
             else:
                 order = sharded_files.Together(Shuffle(shuffle), sizes, sizes, 1)
             self.sampler = sharded_files.together(_OWN, order, num_shards, shard_id)
-        if self._pieces is None and shuffle in (False, Shuffle.FILES) and any(map(remote.is_remote, self._shards)):
+        if (
+            self._pieces is None
+            and shuffle in (False, Shuffle.FILES)
+            and any(map(fsspec_files.is_remote, self._shards))
+        ):
             self._pieces = self._in_pieces(held_bytes)
 
     def _chosen(self, columns: list[str] | None) -> list[str]:
@@ -231,9 +235,9 @@ class WebDataset(MappableDataset):
         if self._pieces is not None:
             return _Closed()
         try:
-            if remote.is_remote(path):
+            if fsspec_files.is_remote(path):
                 self._check(file)
-                return remote.opened(path)
+                return fsspec_files.opened(path)
             handle = open(path, "rb", buffering=0)
         except OSError as error:
             raise ValueError(f"{_OWN}: {path!r} cannot be read: {error}") from error

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation.references import ONE_OWNER
+from mycel._src.foundation.python_runtime.reference_counts import ONE_OWNER
 from mycel._src.tensors.core.tensor import Tensor
 
 _CONTAINERS = {dict, list, tuple}

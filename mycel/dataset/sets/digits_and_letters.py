@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation.idx import read_idx
+from mycel._src.foundation.files.idx_format import read_idx
 from mycel.dataset.basic_sources.mappable_source import HeldDataset
 from mycel.dataset.basic_sources.modality_bases import VisionBaseDataset
 from mycel.dataset.pipeline_errors import reading
@@ -63,7 +63,7 @@ class EMnistDataset(_Digits):
     >>> import tempfile, os
     >>> import numpy as np
     >>> import mycel.dataset as ds
-    >>> from mycel._src.foundation.idx import write_idx
+    >>> from mycel._src.foundation.files.idx_format import write_idx
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     start = os.path.join(folder, "emnist-letters-test-")
     ...     write_idx(start + "images-idx3-ubyte", np.zeros((2, 28, 28), np.uint8))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation.idx import idx_shape, read_idx
+from mycel._src.foundation.files.idx_format import idx_shape, read_idx
 from mycel.dataset.basic_sources.mappable_source import HeldDataset
 from mycel.dataset.basic_sources.modality_bases import VisionBaseDataset
 from mycel.dataset.rows.column_blocks import Array, Column

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mycel._src.foundation.remembered import FEW, Remembered
+from mycel._src.foundation.bounded_caches import FEW, Remembered
 from mycel.dataset.pipeline_errors import reading
 from mycel.dataset.readers.damaged_files import read_json, read_matlab
 from mycel.dataset.rows.column_blocks import Array

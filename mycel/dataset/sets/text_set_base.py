@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mycel._src.foundation import locks
+from mycel._src.foundation.system import locks
 from mycel.dataset.basic_sources.mappable_source import MappableDataset
 from mycel.dataset.basic_sources.modality_bases import TextBaseDataset
 from mycel.dataset.readers.file_order import FileOrder, check_shards

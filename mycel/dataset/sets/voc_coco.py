@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation import decompression as inflate
+from mycel._src.foundation.files import decompression as inflate
 from mycel.dataset.pipeline_errors import reading
 from mycel.dataset.readers.damaged_files import read_json, read_xml
 from mycel.dataset.rows.column_blocks import Array, Row

@@ -12,7 +12,7 @@ The names are MindSpore's.
 [[2, 1, 4], [3, 2, 1]]
 """
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.dataset.text.encoding import to_bytes, to_str
 from mycel.dataset.text.enums import (
     JiebaMode,

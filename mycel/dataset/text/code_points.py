@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation.remembered import FEW, SOME, Remembered
+from mycel._src.foundation.bounded_caches import FEW, SOME, Remembered
 from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.text import text_kernels
 from mycel.dataset.text.unicode_sets import LAST, Ranges

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-from mycel._src.foundation.remembered import SOME, Remembered
+from mycel._src.foundation.bounded_caches import SOME, Remembered
 from mycel.dataset.text.unicode_sets import WHITE_SPACE, Ranges, categories, characters, intersection, invert, union
 
 _TERMINATORS = "\\n\\r\\u0085\\u2028\\u2029\\v\\f"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation import atomic_files as whole
+from mycel._src.foundation.files import atomic_files as whole
 from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.text.base import UINT32_MAX, TextTransform, check_range, check_type, words_array
 from mycel.dataset.text.enums import SentencePieceModel, SPieceTokenizerOutType

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from mycel._src.foundation.remembered import FEW, MANY, RememberedOf
+from mycel._src.foundation.bounded_caches import FEW, MANY, RememberedOf
 from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.text import code_points
 from mycel.dataset.text.base import (

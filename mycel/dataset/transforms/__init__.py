@@ -1,6 +1,6 @@
 """Transforms for any data; the names are MindSpore's."""
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.dataset.transforms.base import Compose, not_random
 from mycel.dataset.transforms.generic import (
     Concatenate,

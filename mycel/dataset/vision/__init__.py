@@ -1,6 +1,6 @@
 """Transforms of images; the names are MindSpore's."""
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.dataset.vision import pillow_dispatch as pillow_dispatch
 from mycel.dataset.vision.base import not_random
 from mycel.dataset.vision.blurring import GaussianBlur

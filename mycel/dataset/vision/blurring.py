@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation.remembered import FEW, Remembered
+from mycel._src.foundation.bounded_caches import FEW, Remembered
 from mycel.dataset.rows.column_blocks import Array, aligned
 from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, dtypes_of, name_of
 from mycel.dataset.vision.border_padding import beyond

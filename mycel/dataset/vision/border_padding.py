@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mycel._src.foundation.remembered import FEW, Remembered
+from mycel._src.foundation.bounded_caches import FEW, Remembered
 from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.vision.base import BYTE, by_routine, dtypes_of
 from mycel.dataset.vision.enums import Border

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.prims.lapack import alone
+from mycel._src.compiler.prims.linear_algebra.lapack import alone
 from mycel._src.foundation import arguments
 from mycel.dataset.pipeline_errors import InputValueError
 from mycel.dataset.random_numbers.beta_distribution import betas

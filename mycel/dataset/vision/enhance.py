@@ -15,7 +15,7 @@ import numpy as np
 
 from mycel._src.engines.routines import Routine
 from mycel._src.foundation import arguments
-from mycel._src.foundation.remembered import FEW, Remembered
+from mycel._src.foundation.bounded_caches import FEW, Remembered
 from mycel.dataset.random_numbers.random_streams import current_stream
 from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.transforms.base import check_probability

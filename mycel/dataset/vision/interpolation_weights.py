@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mycel._src.foundation.remembered import FEW, Remembered
+from mycel._src.foundation.bounded_caches import FEW, Remembered
 from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.vision.base import channels_of, dtypes_of, name_of
 from mycel.dataset.vision.enums import Inter

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mycel._src.foundation.remembered import SOME, Remembered
+from mycel._src.foundation.bounded_caches import SOME, Remembered
 from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.vision.base import BYTE, MOST_CHANNELS, by_routine, channels_of, flat_by_routine
 from mycel.dataset.vision.codecs.jpeg import Encoded

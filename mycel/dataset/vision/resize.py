@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
-from mycel._src.foundation.remembered import FEW, SOME, Remembered
+from mycel._src.foundation.bounded_caches import FEW, SOME, Remembered
 from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, dtypes_of, parse_size
 from mycel.dataset.vision.enums import Inter

@@ -4,7 +4,7 @@ groups' learning rates.
 
 from __future__ import annotations
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.experimental.optim import lr_scheduler as lr_scheduler
 from mycel.experimental.optim.adam import Adam as Adam
 from mycel.experimental.optim.adam import Adamax as Adamax

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mycel._src.foundation import dtype as D
-from mycel._src.foundation.wire import WireError, fields, integers, signed
+from mycel._src.foundation.files.protobuf_wire import WireError, fields, integers, signed
 
 __all__ = [
     "DEEPEST",

@@ -1,4 +1,4 @@
-"""The messages of ONNX files, read from Protocol Buffers by `foundation.wire`.
+"""The messages of ONNX files, read from Protocol Buffers by `foundation.files.protobuf_wire`.
 
 A message is a dataclass whose fields are those of the message that are used; `_FIELDS` has their
 numbers and kinds. Bytes are views of the file's content and are not copied. Content is believed
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mycel._src.foundation.wire import WireError, fields, integers, signed
+from mycel._src.foundation.files.protobuf_wire import WireError, fields, integers, signed
 
 __all__ = [
     "Attribute",

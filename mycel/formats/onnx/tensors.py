@@ -14,7 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from mycel._src.foundation.decompression import limit
+from mycel._src.foundation.files.decompression import limit
 from mycel.formats.onnx.messages import OnnxError, SparseTensor, Tensor
 
 __all__ = ["CODES", "TYPES", "Room", "array_of", "dense", "numpy_type"]
@@ -68,8 +68,8 @@ class Room:
     """The memory that the arrays of one model may take, by the size of its file.
 
     Sparse arrays with their zeros become 32 times the file or 16 MiB, or what MYCEL_INFLATE says;
-    all other arrays together what `foundation.decompression.limit` says, as functions make theirs
-    anew at each call; and those in files of their own one and a half times these files.
+    all other arrays together what `foundation.files.decompression.limit` says, as functions make
+    theirs anew at each call; and those in files of their own one and a half times these files.
     """
 
     def __init__(self, size: int) -> None:

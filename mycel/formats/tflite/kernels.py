@@ -18,11 +18,11 @@ import numpy as np
 
 from mycel import ops
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
-from mycel._src.compiler.prims import quantisation as Q
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims import window as W
+from mycel._src.compiler.prims.convolution import window as W
+from mycel._src.compiler.prims.indexing import index as I
+from mycel._src.compiler.prims.neural import quantisation as Q
 from mycel._src.compiler.transforms.quantise.scales import multipliers
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.dtype import from_any

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel._src.foundation.flatbuffers import FlatBufferError, Table, root
+from mycel._src.foundation.files.flatbuffers import FlatBufferError, Table, root
 
 __all__ = ["NAMES", "Graph", "Operator", "TFLiteError", "Tensor", "graph_of", "need_bounded"]
 

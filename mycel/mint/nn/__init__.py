@@ -3,7 +3,7 @@
 # isort: skip_file
 from __future__ import annotations
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 
 from typing import Any
 

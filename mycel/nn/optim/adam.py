@@ -20,7 +20,7 @@ import numpy as np
 from mycel import ops
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
-from mycel._src.foundation.notes import asked_for_host
+from mycel._src.foundation.settings.ignored_settings import asked_for_host
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.nn.optim.optimizer import Optimizer

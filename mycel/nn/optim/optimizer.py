@@ -19,7 +19,7 @@ import numpy as np
 from mycel import ops
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
-from mycel._src.foundation.hints import OF_CELLS, OF_OPTIMIZERS
+from mycel._src.foundation.migration_hints import OF_CELLS, OF_OPTIMIZERS
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter, ParameterTuple
 from mycel._src.tensors.core.tensor import Tensor

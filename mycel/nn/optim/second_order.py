@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.prims.control_flow import control as C
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.cells.cell import Cell

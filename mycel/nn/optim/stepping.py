@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mycel._src.foundation import config
-from mycel._src.foundation.parallel_settings import ParallelSettings, current, in_force
-from mycel._src.foundation.tracebacks import at_border
+from mycel._src.foundation.python_runtime.tracebacks import at_border
+from mycel._src.foundation.settings import config
+from mycel._src.foundation.settings.parallel_settings import ParallelSettings, current, in_force
 from mycel._src.staging.compiled.parallel_dispatch import dividing
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core import eager

@@ -1,6 +1,6 @@
 """Probability distributions and the bijectors that transform them."""
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.nn.probability import bijector as bijector
 from mycel.nn.probability import distribution as distribution
 

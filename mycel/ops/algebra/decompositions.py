@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel._src.compiler.prims import decompositions as L
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import spectral
+from mycel._src.compiler.prims.linear_algebra import decompositions as L
+from mycel._src.compiler.prims.linear_algebra import spectral
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError

@@ -10,7 +10,7 @@ from typing import Any
 
 from mycel._src.compiler.ir.dims import product
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import matrix_product as L
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel._src.compiler.prims import decompositions as L
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.compiler.prims.indexing import index as I
+from mycel._src.compiler.prims.linear_algebra import decompositions as L
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.tensor import Tensor, cast

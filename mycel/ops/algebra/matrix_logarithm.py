@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims.control_flow import control as C
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.fused import graph_of

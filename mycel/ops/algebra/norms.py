@@ -6,7 +6,7 @@ from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
-from mycel._src.compiler.prims import spectral
+from mycel._src.compiler.prims.linear_algebra import spectral
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError

@@ -10,8 +10,8 @@ from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
-from mycel._src.compiler.prims.determinant import determinant
-from mycel._src.compiler.prims.pseudo_inverse import pseudo_inverse
+from mycel._src.compiler.prims.linear_algebra.determinant import determinant
+from mycel._src.compiler.prims.linear_algebra.pseudo_inverse import pseudo_inverse
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims.normalization import moments
+from mycel._src.compiler.prims.neural.normalization import moments
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 
-from mycel._src.compiler.prims import attention as A
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import matrix_product as L
 from mycel._src.compiler.prims import random as P
+from mycel._src.compiler.prims.neural import attention as A
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.eager import apply
 from mycel._src.tensors.core.fused import fused

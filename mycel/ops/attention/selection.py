@@ -12,7 +12,7 @@ import numpy as np
 
 from mycel._src.compiler.ir.dims import product
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor, cast

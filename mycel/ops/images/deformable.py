@@ -11,11 +11,11 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import reduce as R
-from mycel._src.compiler.prims.sampling import sample
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.indexing import index as I
+from mycel._src.compiler.prims.neural.image_sampling import sample
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core import eager

@@ -16,8 +16,8 @@ import numpy as np
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims import window as W
-from mycel._src.compiler.prims.conv import window_output
+from mycel._src.compiler.prims.convolution import window as W
+from mycel._src.compiler.prims.convolution.conv import window_output
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims.sampling import sample
+from mycel._src.compiler.prims.neural.image_sampling import sample
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError

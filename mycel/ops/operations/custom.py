@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.prims.custom import Rule
+from mycel._src.compiler.prims.custom_derivatives import Rule
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import Unsupported
-from mycel._src.foundation.ownership import check_code
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.files.file_ownership import check_code
+from mycel._src.foundation.pytree import flatten
 from mycel._src.tensors.core.autograd.gradient_hooks import attach, attach_bprop
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops.operations.primitive import Primitive

@@ -19,10 +19,10 @@ from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
 from types import ModuleType
 
-from mycel._src.foundation import starting
+from mycel._src.foundation.bounded_caches import SOME, Remembered
 from mycel._src.foundation.errors import Unsupported
-from mycel._src.foundation.ownership import check_code
-from mycel._src.foundation.remembered import SOME, Remembered
+from mycel._src.foundation.files.file_ownership import check_code
+from mycel._src.foundation.system import subprocesses
 
 __all__ = ["imported", "library_of", "options_of", "paths_for_modules"]
 
@@ -72,7 +72,7 @@ def _built(
     standard = [] if plain else ["-std=c++17"]
     folders = [f"-I{d}" for d in dict.fromkeys(map(os.path.dirname, names))]
     command = [*compiler, *standard, "-O2", "-shared", "-fPIC", *folders, *options, *names, *last, "-o", where]
-    done = starting.run(command, capture_output=True, text=True)
+    done = subprocesses.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{owner}: {' '.join(command)} failed:\n{done.stderr.strip()[-4000:]}")
     return where

@@ -313,7 +313,7 @@ class Conv3D(
 
 
 def _convolve_back(p: Any, ct: Any, weight: Any, input_shape: Any) -> Tensor:
-    from mycel._src.compiler.prims.conv import conv_grad_input
+    from mycel._src.compiler.prims.convolution.conv import conv_grad_input
 
     if p.mode != 1:
         raise ValueError(f"{p.name}: mode must be 1, cross-correlation, not {p.mode}")

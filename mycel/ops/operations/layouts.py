@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel._src.compiler.ir.layout import Layout
-from mycel._src.compiler.ir.strategies import note_unused, strategy_of
+from mycel._src.compiler.ir.sharding.layout import Layout
+from mycel._src.compiler.ir.sharding.strategies import note_unused, strategy_of
 from mycel._src.foundation import arguments
 from mycel._src.staging.frontend.graph_building.stage import Stage
 from mycel._src.staging.frontend.parallelism.operator_marks import marked_call

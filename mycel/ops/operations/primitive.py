@@ -22,7 +22,7 @@ from sys import modules
 from types import FunctionType
 from typing import Any
 
-from mycel._src.compiler.ir.strategies import Strategy, attributes_of, note_unused, strategy_of
+from mycel._src.compiler.ir.sharding.strategies import Strategy, attributes_of, note_unused, strategy_of
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.staging.derivatives.recomputation import recompute

@@ -12,7 +12,7 @@ from typing import Any
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation import object_types as O
-from mycel._src.foundation.type_numbers import MINDSPORE
+from mycel._src.foundation.dtype_codes import MINDSPORE
 from mycel._src.tensors.core.tensor import Tensor, as_tensor
 from mycel.ops import elementwise, logic, properties, reduction
 from mycel.ops import program as functions

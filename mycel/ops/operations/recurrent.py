@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.ctc import NEVER
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.indexing import index as I
+from mycel._src.compiler.prims.neural.ctc import NEVER
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.prims.custom import Rule
+from mycel._src.compiler.prims.custom_derivatives import Rule
 from mycel._src.foundation import arguments
-from mycel._src.foundation import atomic_files as whole
 from mycel._src.foundation import dtype as D
+from mycel._src.foundation.files import atomic_files as whole
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.autograd.gradient_hooks import attach
 from mycel._src.tensors.core.tensor import Tensor

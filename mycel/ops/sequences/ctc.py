@@ -1,6 +1,6 @@
 """Connectionist temporal classification: the loss, and greedy decoding. Graves et al., 2006.
 
-What a labelling's probability is, and its derivative, is in `prims.ctc`.
+What a labelling's probability is, and its derivative, is in `prims.neural.ctc`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.ctc import NEVER, ctc
+from mycel._src.compiler.prims.indexing import index as I
+from mycel._src.compiler.prims.neural.ctc import NEVER, ctc
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError

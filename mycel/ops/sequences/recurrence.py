@@ -1,14 +1,14 @@
 """Recurrences: steps h, c = f(p[t], h, c) over the first axis, for the recurrent layers.
 
 The part of a step that does not depend on the state, p, is one product of all times. The steps are
-one primitive (`prims.recurrence`), so that the graph does not grow with their number.
+one primitive (`prims.neural.recurrence`), so that the graph does not grow with their number.
 """
 
 from __future__ import annotations
 
-from mycel._src.compiler.prims import recurrence as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.recurrence import GATES
+from mycel._src.compiler.prims.neural import recurrence as R
+from mycel._src.compiler.prims.neural.recurrence import GATES
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.fused import fused
 from mycel._src.tensors.core.tensor import Tensor, cast, scalar
@@ -70,9 +70,9 @@ def recurrence(
     `p` (time, batch, gates * hidden) is the part of the steps that does not depend on states, and
     `states` are the first ones (batch, hidden). `mode` is "tanh", "relu", "gru" or "lstm", whose
     states are (h, c); `w_hh` is the weight (gates * hidden, hidden) of the states, and `bias` that
-    of all gates, for a GRU in the order of `prims.recurrence`. Where the boolean `mask` (time,
-    batch) does not hold, states stay and outputs are 0. With `reverse` time runs backwards. 16-bit
-    floats are computed in float32.
+    of all gates, for a GRU in the order of `prims.neural.recurrence`. Where the boolean `mask`
+    (time, batch) does not hold, states stay and outputs are 0. With `reverse` time runs backwards.
+    16-bit floats are computed in float32.
 
     >>> import mycel as ms
     >>> from mycel.ops.sequences.recurrence import recurrence

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core import eager

@@ -5,7 +5,7 @@ over the pointers. Products gather the dense operand at the columns and add up b
 work is that of the stored values alone, and both derivatives are gathers and sums of the same size.
 Functions that join equal places (`coalesce`, sums, products of two sparse matrices) sort the places
 as numbers row * columns + column; how many remain is decided by data, as `nonzero` decides it
-(`core.selection`).
+(`core.mask_indices`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.dtype import DType

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.foundation.log import logger

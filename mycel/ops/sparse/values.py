@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel._src.compiler.ir.dims import Dim
-from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError

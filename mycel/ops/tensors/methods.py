@@ -16,9 +16,9 @@ import numpy as np
 
 from mycel._src.compiler.ir.dims import product
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError

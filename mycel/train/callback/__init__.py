@@ -1,6 +1,6 @@
 """Callbacks: code that runs between the steps and epochs of training and evaluation."""
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.train.callback.backup import BackupAndRestore as BackupAndRestore
 from mycel.train.callback.base import Callback as Callback
 from mycel.train.callback.base import RunContext as RunContext

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.foundation import arguments
-from mycel._src.foundation.hooks import Callback
+from mycel._src.foundation.callback_base import Callback
 from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["Callback", "CallbackList", "CallbackParameters", "RunContext", "step_loss"]

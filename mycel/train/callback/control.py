@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.transport.place import transport
+from mycel._src.compiler.transport.current_transport import transport
 from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.parallel_settings import DATA, HYBRID, current
+from mycel._src.foundation.settings.parallel_settings import DATA, HYBRID, current
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext, step_loss

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node
-from mycel._src.compiler.prims.control import call, cond
-from mycel._src.compiler.prims.recompute import after, recompute
+from mycel._src.compiler.prims.control_flow.control import call, cond
+from mycel._src.compiler.prims.control_flow.recompute import after, recompute
 from mycel._src.engines.reports import work
 from mycel._src.engines.select import engine
 from mycel._src.foundation import arguments

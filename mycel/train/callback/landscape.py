@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mycel._src.foundation import arguments
-from mycel._src.foundation import atomic_files as whole
+from mycel._src.foundation.files import atomic_files as whole
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.seed import get_seed
 from mycel.train._batches import Epochs

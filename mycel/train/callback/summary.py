@@ -12,7 +12,7 @@ import numpy as np
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import Unsupported
-from mycel._src.foundation.notes import unused
+from mycel._src.foundation.settings.ignored_settings import unused
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.train.callback.base import Callback, RunContext, step_loss
 from mycel.train.callback.landscape import LandscapeKeeper

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mycel._src.foundation.wire import field, varint
+from mycel._src.foundation.files.protobuf_wire import field, varint
 from mycel.mindrecord.tfrecord import masked_checksum
 
 __all__ = ["event", "histogram", "image", "masked", "png", "record", "scalar", "tensor"]

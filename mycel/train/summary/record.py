@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.notes import unused
+from mycel._src.foundation.settings.ignored_settings import unused
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops.summaries import Collected
 from mycel.train.metrics.base import as_array

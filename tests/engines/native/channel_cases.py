@@ -10,9 +10,9 @@ from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import constant
-from mycel._src.compiler.prims.conv import conv
-from mycel._src.compiler.prims.linalg import matmul
-from mycel._src.compiler.prims.quantisation import int_conv, int_matmul, requantize
+from mycel._src.compiler.prims.convolution.conv import conv
+from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.compiler.prims.neural.quantisation import int_conv, int_matmul, requantize
 from mycel._src.foundation.dtype import float32, int8, int32, uint8
 
 __all__ = ["Case", "bytes_of", "float_cases", "image_cases", "matrix_cases"]

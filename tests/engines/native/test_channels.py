@@ -10,7 +10,7 @@ import pytest
 from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims.base import constant
-from mycel._src.compiler.prims.quantisation import int_conv, int_matmul
+from mycel._src.compiler.prims.neural.quantisation import int_conv, int_matmul
 from mycel._src.compiler.prims.shape import transpose
 from mycel._src.engines import buffers
 from mycel._src.engines.native.dense.depthwise_bytes import order

@@ -13,7 +13,7 @@ import pytest
 from mycel._src.engines.native.llvm import jit
 from mycel._src.engines.native.llvm.generation import Generator
 from mycel._src.engines.native.llvm.target import host
-from mycel._src.foundation import config
+from mycel._src.foundation.settings import config
 
 
 def text(number: int, statements: int = 3) -> str:

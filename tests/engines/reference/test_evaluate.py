@@ -11,8 +11,8 @@ from mycel._src.compiler.ir.dims import symbol
 from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import TOKEN, tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import ordered
 from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims import sort_and_scan
 from mycel._src.compiler.prims.base import Primitive, constant
 from mycel._src.compiler.prims.reduce import reduce_mean
 from mycel._src.engines.reference import apply, evaluate
@@ -61,7 +61,7 @@ def test_results_are_contiguous_and_typed() -> None:
 
 def test_several_outputs_and_repeats() -> None:
     x = input_node(tensor_type((3,), float64))
-    values, places = ordered.sort(x, axis=0, descending=False)
+    values, places = sort_and_scan.sort(x, axis=0, descending=False)
     a, b, c = evaluate(Graph([x], [places, values, values]), [np.array([2.0, 1.0, 3.0])])
     assert a.tolist() == [1, 0, 2] and b.tolist() == c.tolist() == [1, 2, 3]
 

@@ -8,18 +8,19 @@ import pytest
 pytest.importorskip("jax", reason="jax is not installed: pip install mycel[xla]")
 
 from mycel._src.compiler.ir.graph import Graph, input_node
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims import collectives, control
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims.base import constant, outputs_of
+from mycel._src.compiler.prims.control_flow import control
+from mycel._src.compiler.prims.distributed import collectives
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.compiler.transforms.partition import Sharding, partition, shard, whole
 from mycel._src.engines import select
 from mycel._src.engines.reference import evaluate
 from mycel._src.foundation.dtype import DType, float32, int32, int64
 from tests.transforms.partition.support import close
-from tests.transforms.partition.test_nested import drawn, recurrent, with_gradients
+from tests.transforms.partition.test_control_flow import drawn, recurrent, with_gradients
 from tests.transforms.partition.test_random import random_layout
 from tests.transforms.support import random_inputs
 

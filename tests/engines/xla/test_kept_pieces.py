@@ -19,7 +19,7 @@ pytest.importorskip("jax", reason="jax is not installed: pip install mycel[xla]"
 
 import mycel as ms
 from mycel import nn, ops
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.engines import select
 from mycel._src.staging.distributed import Layouts, Pipeline, distribute
 from tests.distributed.test_kept_pieces import CHANGES, RANKS, batch, check_that_a_change_is_seen, layouts

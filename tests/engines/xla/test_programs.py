@@ -15,13 +15,13 @@ pytest.importorskip("jax", reason="jax is not installed: pip install mycel[xla]"
 
 from mycel._src.compiler.ir.graph import Graph, Node, Where, at, input_node
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims import control as C
-from mycel._src.compiler.prims import decompositions
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import random as R
 from mycel._src.compiler.prims.base import outputs_of
-from mycel._src.compiler.prims.spectral import eig
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.indexing import index as I
+from mycel._src.compiler.prims.linear_algebra import decompositions
+from mycel._src.compiler.prims.linear_algebra.spectral import eig
 from mycel._src.engines import buffers, select
 from mycel._src.engines.reference import evaluate
 from mycel._src.engines.xla.memory import Held

@@ -16,15 +16,15 @@ import pytest
 pytest.importorskip("jax", reason="jax is not installed: pip install mycel[xla]")
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims import collectives
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import constant, outputs_of
-from mycel._src.compiler.prims.messages import messages
-from mycel._src.compiler.prims.spectral import eig
+from mycel._src.compiler.prims.distributed import collectives
+from mycel._src.compiler.prims.distributed.point_to_point import messages
+from mycel._src.compiler.prims.indexing import index as I
+from mycel._src.compiler.prims.linear_algebra.spectral import eig
 from mycel._src.engines import select
 from mycel._src.engines.xla.stages import DeviceStages
 from mycel._src.foundation.dtype import float32, int32, int64
@@ -133,7 +133,7 @@ import json
 import numpy as np
 import mycel as ms
 from mycel._src.staging.distributed import Layouts, Pipeline, distribute
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from tests.distributed.test_pipeline_parallelism import BATCHES, Net, Tied, TOKENS, trained
 
 layouts = Layouts(Mesh((2,), ("dp",)), [("dp",)] * 2)

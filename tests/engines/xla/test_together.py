@@ -10,16 +10,18 @@ import pytest
 pytest.importorskip("jax", reason="jax is not installed: pip install mycel[xla]")
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims import collectives, control, reduce
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
+from mycel._src.compiler.prims import reduce
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import outputs_of
-from mycel._src.compiler.prims.linalg import matmul
-from mycel._src.compiler.prims.spectral import eig
-from mycel._src.compiler.transport.threads import run
+from mycel._src.compiler.prims.control_flow import control
+from mycel._src.compiler.prims.distributed import collectives
+from mycel._src.compiler.prims.indexing import index as I
+from mycel._src.compiler.prims.linear_algebra.spectral import eig
+from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.compiler.transport.thread_ranks import run
 from mycel._src.engines import buffers, select
 from mycel._src.engines.reference import evaluate
 from mycel._src.foundation.dtype import float32, from_any, int32, int64

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random as random_module
 
-from mycel._src.foundation.wire import WireError, field, fields, varint
+from mycel._src.foundation.files.protobuf_wire import WireError, field, fields, varint
 
 _NUMBERS = (
     0,

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 import mycel as ms
-from mycel._src.foundation import cache, config
+from mycel._src.foundation.files import code_cache
+from mycel._src.foundation.settings import config
 from tests.fuzz.drivers._damage import damage
 
 CORPUS = 60
@@ -40,7 +41,7 @@ def _run() -> list[Any]:
 def setup() -> None:
     os.environ["MYCEL_CACHE"] = os.path.abspath("cache")
     _run()
-    cache.write_note("machine-0.json", "{}")
+    code_cache.write_note("machine-0.json", "{}")
     folder = config.cache_directory()
     _sound.update({str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()})
     _sound["expected"] = np.concatenate([a.ravel() for a in _run()]).tobytes()
@@ -69,12 +70,12 @@ def run(case: tuple[int, int]) -> None:
         path.chmod(0o600)
     for path in harmed:
         if len(path.name) == 64:
-            assert cache.read(path.parent.parent.name, path.name) is None, f"the damaged file {path} is used"
+            assert code_cache.read(path.parent.parent.name, path.name) is None, f"the damaged file {path} is used"
     if case[1] == 0:
         found = np.concatenate([a.ravel() for a in _run()]).tobytes()
         assert found == _sound["expected"], "what was compiled anew gives other numbers"
-    cache.read_note("machine-0.json")
-    assert cache.trim(1) >= 0 and not [entry for entry in cache.entries() if entry.bytes > 1 << 20]
+    code_cache.read_note("machine-0.json")
+    assert code_cache.trim(1) >= 0 and not [entry for entry in code_cache.entries() if entry.bytes > 1 << 20]
 
 
 def judge(error: BaseException, case: tuple[int, int]) -> str:

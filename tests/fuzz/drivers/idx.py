@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mycel._src.foundation.idx import read_idx, write_idx
+from mycel._src.foundation.files.idx_format import read_idx, write_idx
 from tests.fuzz.drivers._damage import clear, damage
 
 CORPUS = 100

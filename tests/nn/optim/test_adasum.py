@@ -11,7 +11,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel._src.compiler.transport import threads
+from mycel._src.compiler.transport import thread_ranks
 
 CHECKED = dict.fromkeys(("nn.AdaSumByDeltaWeightWrapCell", "nn.AdaSumByGradWrapCell"), "NumPy")
 _making = threading.Lock()
@@ -74,7 +74,7 @@ def trained(wrap: Callable[[Any], Any], steps: int = 3) -> Callable[[int], list[
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_gradients_are_combined(ranks: int) -> None:
-    found = threads.run(ranks, trained(nn.AdaSumByGradWrapCell))
+    found = thread_ranks.run(ranks, trained(nn.AdaSumByGradWrapCell))
     weights, velocity = [w.copy() for w in W], [0 * w for w in W]
     for _ in range(3):
         each = [gradients(weights, X[r]) for r in range(ranks)]
@@ -88,7 +88,7 @@ def test_gradients_are_combined(ranks: int) -> None:
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_changes_are_combined(ranks: int) -> None:
-    found = threads.run(ranks, trained(nn.AdaSumByDeltaWeightWrapCell))
+    found = thread_ranks.run(ranks, trained(nn.AdaSumByDeltaWeightWrapCell))
     weights, velocity = [w.copy() for w in W], [[0 * w for w in W] for _ in range(ranks)]
     for _ in range(3):
         each = [gradients(weights, X[r]) for r in range(ranks)]
@@ -104,7 +104,7 @@ def test_changes_are_combined(ranks: int) -> None:
 @pytest.mark.parametrize("mean", [False, True])
 def test_servers_are_combined_after_sums_inside(mean: bool) -> None:
     ms.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=mean)
-    found = threads.run(4, trained(lambda optimizer: nn.AdaSumByGradWrapCell(optimizer, server_size=2), 1))
+    found = thread_ranks.run(4, trained(lambda optimizer: nn.AdaSumByGradWrapCell(optimizer, server_size=2), 1))
     each = [gradients(W, X[r]) for r in range(4)]
     for k in range(2):
         servers = [each[0][k] + each[1][k], each[2][k] + each[3][k]]
@@ -118,8 +118,8 @@ def test_other_numbers_of_processes_are_refused() -> None:
     with pytest.raises(RuntimeError, match="there is one; use the optimizer itself"):
         nn.AdaSumByGradWrapCell(optimizer)
     with pytest.raises(ValueError, match="3 processes are 3 servers of 1; AdaSum combines 2, 4, 8"):
-        threads.run(3, lambda rank: nn.AdaSumByGradWrapCell(optimizer))
+        thread_ranks.run(3, lambda rank: nn.AdaSumByGradWrapCell(optimizer))
     with pytest.raises(ValueError, match="4 processes are 1 servers of 4"):
-        threads.run(4, lambda rank: nn.AdaSumByDeltaWeightWrapCell(optimizer, 4))
+        thread_ranks.run(4, lambda rank: nn.AdaSumByDeltaWeightWrapCell(optimizer, 4))
     with pytest.raises(TypeError, match="optimizer must be"):
         nn.AdaSumByGradWrapCell(Net())  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ import numpy as np
 
 import mycel as ms
 from mycel import compat
-from mycel._src.compiler.transport.place import transport
+from mycel._src.compiler.transport.current_transport import transport
 from tests.seeds.programs import completed, printed, run
 
 compat.install()

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.verify import verify
-from mycel._src.compiler.prims.collectives import COLLECTIVES
-from mycel._src.compiler.prims.control import while_loop
-from mycel._src.compiler.prims.rounds import known_rounds
+from mycel._src.compiler.prims.control_flow.control import while_loop
+from mycel._src.compiler.prims.control_flow.trip_count import known_rounds
+from mycel._src.compiler.prims.distributed.collectives import COLLECTIVES
 from mycel._src.compiler.transforms.partition import Partitioned, Sharding, partition, shard, sharding, whole
-from mycel._src.compiler.transport import threads
+from mycel._src.compiler.transport import thread_ranks
 from mycel._src.engines.reference import evaluate
 
 Array = np.ndarray[Any, Any]
@@ -37,7 +37,7 @@ def run_ranks(made: Partitioned, arrays: Sequence[Array]) -> list[Array]:
             assert a.shape == n.type.shape and a.dtype == n.type.dtype.numpy, (a.dtype, n)
         return evaluate(made.graph, own)
 
-    results = threads.run(mesh.size, program)
+    results = thread_ranks.run(mesh.size, program)
     return [whole([r[k] for r in results], layout, mesh) for k, layout in enumerate(made.outputs)]
 
 

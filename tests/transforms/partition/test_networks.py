@@ -11,7 +11,8 @@ import pytest
 import mycel as ms
 from mycel import nn, ops
 from mycel._src.compiler.ir.graph import Graph
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
+from mycel._src.compiler.transforms.optimisation.passes import optimize
 from mycel._src.compiler.transforms.partition import (
     WHOLE,
     Partitioned,
@@ -22,8 +23,7 @@ from mycel._src.compiler.transforms.partition import (
     sharding,
     whole,
 )
-from mycel._src.compiler.transforms.passes import optimize
-from mycel._src.compiler.transport import threads
+from mycel._src.compiler.transport import thread_ranks
 from mycel._src.engines import buffers
 from mycel._src.engines.reference import evaluate
 from mycel._src.engines.select import compile_graph
@@ -119,7 +119,7 @@ def natively(made: Partitioned, arrays: list[Array]) -> list[Array]:
         results = zip(programs[rank](*own), made.graph.outputs)
         return [buffers.to_array(b, n.type).copy() for b, n in results]
 
-    parts = threads.run(mesh.size, main)
+    parts = thread_ranks.run(mesh.size, main)
     return [whole([p[k] for p in parts], layout, mesh) for k, layout in enumerate(made.outputs)]
 
 

@@ -11,20 +11,21 @@ import pytest
 
 from mycel._src.compiler.ir.dims import symbol
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
-from mycel._src.compiler.ir.hash import structural_hash
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
+from mycel._src.compiler.ir.structural_hash import structural_hash
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import constant, outputs_of
-from mycel._src.compiler.prims.conv import conv
-from mycel._src.compiler.prims.index import scatter_nd, take
-from mycel._src.compiler.prims.linalg import matmul
-from mycel._src.compiler.prims.normalization import log_softmax, moments, softmax
+from mycel._src.compiler.prims.control_flow.recompute import recompute
+from mycel._src.compiler.prims.convolution.conv import conv
+from mycel._src.compiler.prims.indexing.index import scatter_nd, take
+from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.compiler.prims.neural.normalization import log_softmax, moments, softmax
 from mycel._src.compiler.prims.random import random_bits
-from mycel._src.compiler.prims.recompute import recompute
 from mycel._src.compiler.transforms.grad import vjp
+from mycel._src.compiler.transforms.optimisation.passes import optimize
 from mycel._src.compiler.transforms.partition import (
     ALONE,
     WHOLE,
@@ -36,7 +37,6 @@ from mycel._src.compiler.transforms.partition import (
     partition,
     sharding,
 )
-from mycel._src.compiler.transforms.passes import optimize
 from mycel._src.engines.reference import evaluate
 from mycel._src.foundation.dtype import float32, int32, uint32, uint64
 from mycel._src.foundation.errors import ShapeError

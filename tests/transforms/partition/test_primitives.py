@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from mycel._src.compiler.ir.graph import Graph
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.prims.base import REGISTRY
 from mycel._src.compiler.transforms.partition import WHOLE, divisions_of, partition
-from mycel._src.compiler.transforms.partition.division import factors_at
+from mycel._src.compiler.transforms.partition.node_sharding import factors_at
 from mycel._src.engines.reference import evaluate
 from tests.prims.cases import Case, apply_node, nodes_for
 from tests.prims.test_factors import _chosen

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import constant
-from mycel._src.compiler.prims.index import take, take_add
-from mycel._src.compiler.prims.linalg import matmul
-from mycel._src.compiler.prims.normalization import log_softmax, softmax
+from mycel._src.compiler.prims.indexing.index import take, take_add
+from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.compiler.prims.neural.normalization import log_softmax, softmax
 from mycel._src.compiler.prims.random import random_bits
 from mycel._src.compiler.transforms.partition import Part, Sharding, divisions_of, part_of, partition
-from mycel._src.compiler.transforms.partition.division import factors_at
+from mycel._src.compiler.transforms.partition.node_sharding import factors_at
 from mycel._src.engines.reference import evaluate
 from mycel._src.foundation.dtype import DType, bool_, float32, int32, uint32, uint64
 from tests.transforms.partition.support import bytes_sent, close, run_ranks

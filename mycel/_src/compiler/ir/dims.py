@@ -6,7 +6,7 @@ structurally equal. Every symbol is at least its lower bound (1 unless stated); 
 decided by the bounds of the difference, and an undecided one raises `InconclusiveDimension`. A
 constant never stays a `Dim`: `make` returns a Python int instead.
 
-While decisions are in force in a thread (`ir.decisions`), comparisons that the bounds leave
+While decisions are in force in a thread (`ir.dimension_guards`), comparisons that the bounds leave
 open are decided by the sizes that these hold.
 """
 
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Union
 from mycel._src.foundation.errors import ShapeError
 
 if TYPE_CHECKING:
-    from mycel._src.compiler.ir.decisions import Decisions
+    from mycel._src.compiler.ir.dimension_guards import Decisions
 
 __all__ = [
     "Dim",

@@ -14,8 +14,8 @@ from typing import Any
 
 from mycel._src.compiler.ir.dims import Dim, DimLike, product
 from mycel._src.foundation.dtype import DType
-from mycel._src.foundation.ends import Interned
 from mycel._src.foundation.errors import SizeError
+from mycel._src.foundation.python_runtime.finalization import Interned
 
 __all__ = ["MOST_BYTES", "TOKEN", "TensorType", "TokenType", "Type", "tensor_type"]
 

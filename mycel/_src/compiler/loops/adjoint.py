@@ -19,9 +19,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from mycel._src.compiler.loops import formulas as F
-from mycel._src.compiler.loops.analysis import is_overwritten, is_settled, reads_in
+from mycel._src.compiler.loops.access_analysis import is_overwritten, is_settled, reads_in
+from mycel._src.compiler.loops.array_expansion import extents, spread
 from mycel._src.compiler.loops.formulas import Formula
-from mycel._src.compiler.loops.gathering import tidied
 from mycel._src.compiler.loops.legality import opposite
 from mycel._src.compiler.loops.programs import (
     COMBINES,
@@ -37,9 +37,9 @@ from mycel._src.compiler.loops.programs import (
     statements,
     written,
 )
-from mycel._src.compiler.loops.spreading import extents, spread
+from mycel._src.compiler.loops.scatter_to_gather import tidied
 from mycel._src.foundation import dtype as D
-from mycel._src.foundation.remembered import MANY, RememberedOf
+from mycel._src.foundation.bounded_caches import MANY, RememberedOf
 
 __all__ = ["adjoint"]
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from mycel._src.compiler.ir.dim_values import substitute, symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike
 from mycel._src.compiler.loops import legality
-from mycel._src.compiler.loops.analysis import formulas_of
-from mycel._src.compiler.loops.exactness import is_certainly_empty
+from mycel._src.compiler.loops.access_analysis import formulas_of
 from mycel._src.compiler.loops.formulas import Formula, Place, reads_of, substituted
 from mycel._src.compiler.loops.inequalities import System
+from mycel._src.compiler.loops.integer_sets import is_certainly_empty
 from mycel._src.compiler.loops.programs import Array, For, If, Instance, Set, Statement, Where, called, index_of
 
 __all__ = ["Clash", "carried", "numbered", "plain", "reversal"]

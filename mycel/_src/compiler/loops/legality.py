@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mycel._src.compiler.ir.dim_values import symbols_in
 from mycel._src.compiler.ir.dims import Atom, Dim, DimLike
 from mycel._src.compiler.loops import formulas as F
-from mycel._src.compiler.loops.analysis import Site, extremes, lone_indices, sites
+from mycel._src.compiler.loops.access_analysis import Site, extremes, lone_indices, sites
 from mycel._src.compiler.loops.formulas import Formula
 from mycel._src.compiler.loops.inequalities import System
 from mycel._src.compiler.loops.programs import Array, For, If, Program, Set, Statement, Where, index_of

@@ -32,7 +32,7 @@ from mycel._src.compiler.ir.dims import Dim, DimLike, is_one, same
 from mycel._src.compiler.ir.graph import CONSTANT_OP, GET_ITEM_OP, Node
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.prims.factors import Factor
-from mycel._src.compiler.prims.saved import PAIRS
+from mycel._src.compiler.prims.saved_for_backward import PAIRS
 from mycel._src.foundation.dtype import DType, from_any
 from mycel._src.foundation.errors import ShapeError, SizeError
 

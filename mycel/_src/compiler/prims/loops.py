@@ -25,12 +25,12 @@ from mycel._src.compiler.loops.legality import outside
 from mycel._src.compiler.loops.programs import Array, For, Program, Set, Where, called, index_of, size_of, with_sizes
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import REGISTRY, SERVICES, Primitive, Sample, get_item, register
-from mycel._src.compiler.prims.loop_opening import opened
+from mycel._src.compiler.prims.loop_idioms import opened
 from mycel._src.compiler.prims.shape import zeros_like
 from mycel._src.foundation import dtype as D
+from mycel._src.foundation.bounded_caches import MANY, Remembered
 from mycel._src.foundation.dtype import DType
 from mycel._src.foundation.errors import ShapeError
-from mycel._src.foundation.remembered import MANY, Remembered
 
 __all__ = ["loops", "sizes_of"]
 

@@ -25,8 +25,8 @@ from mycel._src.compiler.ir.dims import DimLike, is_one, product, same
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import ordered as O
 from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims import sort_and_scan as O
 from mycel._src.compiler.prims.base import Primitive, Sample, constant, register
 from mycel._src.compiler.prims.factors import Factor, named, starts_by_axis
 from mycel._src.foundation.dtype import DType, float32, float64, int32, uint32, uint64

@@ -23,15 +23,15 @@ from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import CONSTANT, GET_ITEM, REGISTRY, Primitive, constant, outputs_of, register
-from mycel._src.compiler.prims.collectives import COLLECTIVES
 from mycel._src.compiler.prims.complex import angle, complex_, imag, modulus, part_of, real
+from mycel._src.compiler.prims.control_flow.recursion import recur, recursion
+from mycel._src.compiler.prims.distributed.collectives import COLLECTIVES
 from mycel._src.compiler.prims.fourier import fourier, fourier_from_half, fourier_half
-from mycel._src.compiler.prims.linalg import matmul
-from mycel._src.compiler.prims.recursion import recur, recursion
-from mycel._src.compiler.transforms import fourier_lines
-from mycel._src.compiler.transforms.fourier_lines import Parts as Pair
-from mycel._src.compiler.transforms.fourier_lines import joined, split
-from mycel._src.compiler.transforms.rewrite import holds_graphs
+from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.compiler.transforms import fourier_factorisation
+from mycel._src.compiler.transforms.fourier_factorisation import Parts as Pair
+from mycel._src.compiler.transforms.fourier_factorisation import joined, split
+from mycel._src.compiler.transforms.graph_rewriting import holds_graphs
 from mycel._src.foundation.errors import Unsupported
 
 __all__ = ["complex_pairs"]
@@ -372,15 +372,15 @@ _PLAIN: Mapping[Primitive, Callable[..., Any]] = {
 
 def _fourier(node: Node, z: Pair) -> Any:
     axes, inverse, factor = node.params["axes"], node.params["inverse"], node.params.get("factor", 1.0)
-    return fourier_lines.whole(*z, axes, inverse, factor)
+    return fourier_factorisation.whole(*z, axes, inverse, factor)
 
 
 def _fourier_half(node: Node, x: Node) -> Any:
-    return fourier_lines.half(x, node.params["axes"], node.params.get("factor", 1.0))
+    return fourier_factorisation.half(x, node.params["axes"], node.params.get("factor", 1.0))
 
 
 def _fourier_from_half(node: Node, z: Pair) -> Any:
-    return fourier_lines.from_half(*z, node.params["axes"], node.params["size"], node.params.get("factor", 1.0))
+    return fourier_factorisation.from_half(*z, node.params["axes"], node.params["size"], node.params.get("factor", 1.0))
 
 
 def _moved(node: Node, z: Pair) -> Any:

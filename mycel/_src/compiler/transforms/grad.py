@@ -17,11 +17,11 @@ from mycel._src.compiler.ir.graph import Graph, Node, at, toposort
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import GET_ITEM, SERVICES, Primitive, constant, outputs_of
 from mycel._src.compiler.prims.complex import conjugate
-from mycel._src.compiler.prims.control import while_loop
-from mycel._src.compiler.prims.linalg import matmul
-from mycel._src.compiler.prims.loop_gradient import loop_vjp
+from mycel._src.compiler.prims.control_flow.control import while_loop
+from mycel._src.compiler.prims.control_flow.while_gradient import loop_vjp
+from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.compiler.prims.shape import broadcast_to, zeros_like
-from mycel._src.compiler.transforms.attention import attention_of, pays_to_differentiate
+from mycel._src.compiler.transforms.attention_fusion import attention_of, pays_to_differentiate
 from mycel._src.foundation.dtype import bool_, int32
 
 __all__ = ["expanded", "gradient_graph", "vjp", "zeros_like"]

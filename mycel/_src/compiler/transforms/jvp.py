@@ -16,16 +16,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, at, input_node, substitute, toposort
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import GET_ITEM, SERVICES, get_item, outputs_of
-from mycel._src.compiler.prims.custom import custom, kept_call
-from mycel._src.compiler.prims.loop_gradient import push_while_grad, tangent_loop, while_grad
-from mycel._src.compiler.prims.recompute import recompute
-from mycel._src.compiler.prims.recursion import bind, derived_label, differentiable, recur, recursion
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow.recompute import recompute
+from mycel._src.compiler.prims.control_flow.recursion import bind, derived_label, differentiable, recur, recursion
+from mycel._src.compiler.prims.control_flow.while_gradient import push_while_grad, tangent_loop, while_grad
+from mycel._src.compiler.prims.custom_derivatives import custom, kept_call
 from mycel._src.compiler.prims.shape import zeros_like
 from mycel._src.compiler.transforms.grad import expanded, vjp
-from mycel._src.foundation.remembered import MANY, RememberedOf
+from mycel._src.foundation.bounded_caches import MANY, RememberedOf
 
 __all__ = ["jvp", "tangent_graph"]
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mycel._src.compiler.ir.decisions import Decisions, deciding
+from mycel._src.compiler.ir.dimension_guards import Decisions, deciding
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, substitute, toposort
 from mycel._src.compiler.prims.base import GET_ITEM, Cost
 from mycel._src.compiler.prims.shape import BROADCAST_TO
 from mycel._src.compiler.transforms.grad import vjp
-from mycel._src.foundation.remembered import MANY, RememberedOf
+from mycel._src.foundation.bounded_caches import MANY, RememberedOf
 
 __all__ = ["Link", "link"]
 

@@ -29,17 +29,17 @@ from typing import Any
 from mycel._src.compiler.ir.dims import DimLike
 from mycel._src.compiler.ir.graph import Graph, Node, at, input_node, toposort
 from mycel._src.compiler.ir.types import TensorType, tensor_type
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import CONSTANT, GET_ITEM, Cost, Primitive, constant, get_item, outputs_of
-from mycel._src.compiler.prims.block import dynamic_update_slice
-from mycel._src.compiler.prims.custom import Rule, custom
-from mycel._src.compiler.prims.loop_gradient import while_grad
-from mycel._src.compiler.prims.recompute import recompute
-from mycel._src.compiler.prims.recursion import recur, recursion
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow.recompute import recompute
+from mycel._src.compiler.prims.control_flow.recursion import recur, recursion
+from mycel._src.compiler.prims.control_flow.while_gradient import while_grad
+from mycel._src.compiler.prims.custom_derivatives import Rule, custom
+from mycel._src.compiler.prims.indexing import index as I
+from mycel._src.compiler.prims.indexing.dynamic_slicing import dynamic_update_slice
 from mycel._src.compiler.transforms.grad import expanded
 from mycel._src.foundation.dtype import int32
 from mycel._src.foundation.errors import VmapError

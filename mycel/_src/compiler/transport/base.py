@@ -65,7 +65,8 @@ def apart(own: int, mine: str, rank: int, theirs: str) -> RuntimeError:
 class Transport(ABC):
     """One rank's way to the others: `rank` is its own number, `size` how many there are.
 
-    `channel` has the order of its exchanges, where some run beside others (`transport.channel`).
+    `channel` has the order of its exchanges, where some run beside others
+    (`transport.async_channel`).
     """
 
     rank: int

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.transport import watch
+from mycel._src.compiler.transport import rank_status
 from mycel._src.compiler.transport.base import Array, Transport, alike, apart, reduced
 from mycel._src.foundation.dtype import from_any
 
@@ -78,7 +78,7 @@ class Mpi(Transport):
     def _wait(self, request: Any, what: str, rank: int, among: Sequence[int] = ()) -> None:
         """Wait for a request; look at it more and more seldom, as ranks may share cores."""
         looks = 0
-        with watch.waiting(what, rank, among):
+        with rank_status.waiting(what, rank, among):
             while not request.Test():
                 looks += 1
                 time.sleep(0 if looks < _EAGER else min(0.0005, 1e-6 * looks))
@@ -176,7 +176,7 @@ class Mpi(Transport):
                 raise RuntimeError(f"rank {rank} has sent itself nothing with tag {tag}: it would wait for ever")
             return self._own[tag].popleft()
         status, looks = self._mpi.Status(), 0
-        with watch.waiting("receive", rank):
+        with rank_status.waiting("receive", rank):
             while not self._world.Iprobe(rank, 2 + tag, status):
                 looks += 1
                 time.sleep(0 if looks < _EAGER else min(0.0005, 1e-6 * looks))
@@ -192,7 +192,7 @@ class Mpi(Transport):
 
     def close(self) -> None:
         """Wait until what was sent has gone, unless this rank fails."""
-        if os.getpid() == self._process and not watch.reason():
+        if os.getpid() == self._process and not rank_status.reason():
             for request, _ in self._sent:
                 request.Wait()
             self._sent = []

@@ -1,7 +1,7 @@
 """Ranks as processes that exchange arrays through sockets.
 
 Every two ranks have one connection: a Unix socket on one machine, TCP between machines. How they
-find each other is in `transport.meeting`. A thread for each connection reads whatever comes
+find each other is in `transport.rendezvous`. A thread for each connection reads whatever comes
 and puts it into the mailbox of its sender and tag; so a rank may send as much as it likes before it
 receives, and no order of sizes can stop both sides. Sending returns once the system has the bytes.
 
@@ -10,9 +10,9 @@ of a collective carry a number that both sides count for each group of ranks, so
 meet in different collectives get an error, and never each other's arrays.
 
 Reductions of large arrays go through memory that the ranks of one machine share
-(`transport.windows`). Where there is none they go in two rounds: each rank combines one part
-of all arrays, in the order of ranks, and sends the result to all. The bits are those of combining
-whole arrays in this order.
+(`transport.shared_memory_windows`). Where there is none they go in two rounds: each rank combines
+one part of all arrays, in the order of ranks, and sends the result to all. The bits are those of
+combining whole arrays in this order.
 
 A connection that ends makes every wait for its rank an error that names the rank and, where it had
 time to say so, its reason. A rank that has no memory for a message reads past it, and fails itself
@@ -34,13 +34,14 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.transport import watch
+from mycel._src.compiler.transport import rank_status
 from mycel._src.compiler.transport.base import Array, Transport, alike, apart, reduced
-from mycel._src.compiler.transport.meeting import meet
-from mycel._src.compiler.transport.store import TCPStore
-from mycel._src.compiler.transport.windows import LEAST, Windows, opened
-from mycel._src.foundation import ends, locks
+from mycel._src.compiler.transport.rendezvous import meet
+from mycel._src.compiler.transport.shared_memory_windows import LEAST, Windows, opened
+from mycel._src.compiler.transport.tcp_store import TCPStore
 from mycel._src.foundation.dtype import from_any
+from mycel._src.foundation.python_runtime import finalization as ends
+from mycel._src.foundation.system import locks
 
 __all__ = ["LostRank", "Sockets"]
 
@@ -183,7 +184,7 @@ class Sockets(Transport):
             self._check_open()
             if peer in self._lost and box.empty():
                 raise self._lost_rank(peer, kind, "") from None
-            with watch.waiting(kind, peer):
+            with rank_status.waiting(kind, peer):
                 try:
                     message = box.get(timeout=self.timeout)
                 except queue.Empty:
@@ -324,7 +325,7 @@ class Sockets(Transport):
         if not self._open:
             return
         self._open = False
-        why = f"has ended with {watch.reason()}" if watch.reason() else "has ended"
+        why = f"has ended with {rank_status.reason()}" if rank_status.reason() else "has ended"
         text = why.encode()[:_LONGEST]
         for connection in self._connections.values():
             with suppress(OSError):  # which it is where the other side has gone before
@@ -363,7 +364,7 @@ def _fill(connection: socket.socket, view: memoryview) -> None:
         if not came:
             raise ConnectionError("the other side closed it")
         done += came
-        watch.came(came)
+        rank_status.came(came)
 
 
 def _skip(connection: socket.socket, count: int) -> None:

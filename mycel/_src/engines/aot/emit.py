@@ -9,8 +9,8 @@ import llvmlite.binding as llvm
 from mycel._src.engines.aot.module import Module
 from mycel._src.engines.native.llvm.generation import LOOPS_MARK
 from mycel._src.engines.native.llvm.target import Target
-from mycel._src.foundation import starting
 from mycel._src.foundation.errors import CompileError
+from mycel._src.foundation.system import subprocesses
 
 __all__ = ["object_code"]
 
@@ -129,8 +129,8 @@ def _apart(module: bytes, target: Target, assembly: bool) -> bytes:
     """
     for option in ("", "-disable-arm-loloops"):
         words = (target.triple, target.cpu, target.features, target.reloc, target.model, str(assembly), option)
-        command = starting.python(_EMIT, *words, folders=starting.path())
-        done = starting.run(command, input=module, capture_output=True, check=False)
+        command = subprocesses.python(_EMIT, *words, folders=subprocesses.path())
+        done = subprocesses.run(command, input=module, capture_output=True, check=False)
         if not done.returncode:
             code: bytes = done.stdout
             return code

@@ -9,9 +9,9 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from mycel._src.compiler.ir.binding import Binder
 from mycel._src.compiler.ir.dim_values import evaluate
 from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.ir.symbol_binding import Binder
 from mycel._src.compiler.ir.types import TensorType, Type, tensor_type
 from mycel._src.engines.aot.account import Account, account_of
 from mycel._src.engines.aot.emit import object_code
@@ -21,8 +21,8 @@ from mycel._src.engines.aot.plan import ALIGN, Form, Staged, forms_for, plan_for
 from mycel._src.engines.aot.sizes import Size
 from mycel._src.engines.aot.striping import GAIN, WORTH
 from mycel._src.engines.aot.targets import named
-from mycel._src.foundation.atomic_files import write_folder
 from mycel._src.foundation.errors import Unsupported
+from mycel._src.foundation.files.atomic_files import write_folder
 
 __all__ = ["Library", "library_of"]
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.ir.decisions import Decisions, deciding
+from mycel._src.compiler.ir.dimension_guards import Decisions, deciding
 from mycel._src.compiler.ir.dims import DimLike
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims.rescaled import rescaled_pool
+from mycel._src.compiler.prims.neural.requantised_layers import rescaled_pool
 from mycel._src.engines.aot.sizes import Decided, Points, Size, said
 from mycel._src.engines.aot.striping import smallest
 from mycel._src.engines.native.kernels.codegen import Kernel

@@ -1,9 +1,9 @@
 """Which operations of a program are computed in stripes of rows, so that its arena is small.
 
-For each region of a graph (`transforms/stripes.py`) and several heights of stripes it is estimated
-what a call holds: the rows that are kept, and what is alive behind the region in the program
-without stripes. The best few are planned, and the smallest arena wins; of those that are nearly as
-small, the one of the fewest steps, since each is code. Stripes cost up to a quarter more
+For each region of a graph (`transforms/row_tiling.py`) and several heights of stripes it is
+estimated what a call holds: the rows that are kept, and what is alive behind the region in the
+program without stripes. The best few are planned, and the smallest arena wins; of those that are
+nearly as small, the one of the fewest steps, since each is code. Stripes cost up to a quarter more
 instructions, so nothing is divided where the arena does not become less by the share that is asked
 for: `WORTH` where nobody asks for stripes, `GAIN` where somebody does.
 """
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mycel._src.compiler.ir.graph import Graph, Node
-from mycel._src.compiler.transforms.stripes import Region, peak_bytes, price, regions, striped
+from mycel._src.compiler.transforms.row_tiling import Region, peak_bytes, price, regions, striped
 from mycel._src.engines.native.program import arena
 from mycel._src.engines.native.program.liveness import Liveness
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation import interpreter
+from mycel._src.foundation.python_runtime import interpreter_checks
 
 __all__ = ["address"]
 
@@ -25,7 +25,7 @@ def _read(array: np.ndarray[Any, Any]) -> int:
 
 
 _sample = np.zeros(3)
-_reads = interpreter.is_known() and _read(_sample) == _asked(_sample)
+_reads = interpreter_checks.is_known() and _read(_sample) == _asked(_sample)
 
 
 # Reading it takes a tenth of the time of asking for it.

@@ -41,7 +41,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mycel._src.foundation import interpreter, locks
+from mycel._src.foundation.python_runtime import interpreter_checks
+from mycel._src.foundation.system import locks
 
 __all__ = ["ARRAY", "CONSTANT", "DATA", "DOUBLE", "FASTCALL", "INTEGER", "MOST", "MOST_MADE"]
 __all__ += ["Door", "Method", "Steps", "door", "element_of"]
@@ -461,7 +462,7 @@ def element_of(dtype: np.dtype[Any]) -> int:
 
 def _layout() -> bool:
     """Return whether objects and arrays lie in memory as the entry reads them."""
-    if not interpreter.is_known():
+    if not interpreter_checks.is_known():
         return False
     word = ctypes.c_uint64.from_address
     for array in (np.zeros((3, 4), np.uint8), np.zeros((2, 3), np.float64)[:, 1:]):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines.addresses import address
-from mycel._src.foundation import locks
+from mycel._src.foundation.system import locks
 
 __all__ = [
     "CHANNELS",

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from mycel._src.foundation import locks
+from mycel._src.foundation.system import locks
 
 __all__ = ["Operation", "Plugins", "opened"]
 

@@ -20,8 +20,8 @@ from mycel._src.engines import base
 from mycel._src.engines.routines.addresses import address
 from mycel._src.engines.routines.door import ARRAY, CONSTANT, DOUBLE, INTEGER, MOST, door
 from mycel._src.engines.routines.elements import ARRAYS, ELEMENTS
-from mycel._src.foundation import locks
-from mycel._src.foundation.remembered import Remembered
+from mycel._src.foundation.bounded_caches import Remembered
+from mycel._src.foundation.system import locks
 
 if TYPE_CHECKING:
     from mycel._src.engines.routines.translate import Translated

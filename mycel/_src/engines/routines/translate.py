@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from mycel._src.engines.native.llvm.target import host
 from mycel._src.engines.routines import lanes
 from mycel._src.engines.routines.elements import ELEMENTS
-from mycel._src.foundation import syntax
+from mycel._src.foundation.python_runtime import syntax_trees
 
 __all__ = ["Translated", "Value", "definition", "translate"]
 
@@ -79,7 +79,7 @@ class _Place(NamedTuple):
 
 def definition(function: Callable[..., Any]) -> ast.FunctionDef:
     """Return the definition of a function, as it stands in its file."""
-    tree = syntax.module(textwrap.dedent(inspect.getsource(function))).body[0]
+    tree = syntax_trees.module(textwrap.dedent(inspect.getsource(function))).body[0]
     if not isinstance(tree, ast.FunctionDef):
         raise TypeError(f"routine: expected a function, got {function!r}")
     return tree

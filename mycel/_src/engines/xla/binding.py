@@ -14,9 +14,9 @@ import importlib.util
 import os
 from typing import Any
 
-from mycel._src.compiler.transport.place import transport
-from mycel._src.compiler.transport.world import world
-from mycel._src.foundation import locks
+from mycel._src.compiler.transport.current_transport import transport
+from mycel._src.compiler.transport.rank_environment import world
+from mycel._src.foundation.system import locks
 
 __all__ = ["MISSING", "device", "devices", "is_started", "jax", "jnp", "kind", "lax", "target", "use", "version"]
 

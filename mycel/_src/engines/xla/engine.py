@@ -17,11 +17,11 @@ from mycel._src.engines.host import HostEngine
 from mycel._src.engines.known_code import KnownCode
 from mycel._src.engines.sizes import Specialized
 from mycel._src.engines.xla import binding
-from mycel._src.foundation import config
 from mycel._src.foundation.log import logger
+from mycel._src.foundation.settings import config
 
 if TYPE_CHECKING:
-    from mycel._src.compiler.ir.mesh import Mesh
+    from mycel._src.compiler.ir.sharding.mesh import Mesh
     from mycel._src.engines.reports import Account, Footprint
     from mycel._src.engines.tracing import Trace
 

@@ -23,8 +23,9 @@ from mycel._src.compiler.ir.types import TensorType
 from mycel._src.engines import buffers
 from mycel._src.engines.base import MemoryAccount
 from mycel._src.engines.xla.binding import device, jax, jnp
-from mycel._src.foundation import ends, locks
-from mycel._src.foundation.references import ONE_OWNER
+from mycel._src.foundation.python_runtime import finalization
+from mycel._src.foundation.python_runtime.reference_counts import ONE_OWNER
+from mycel._src.foundation.system import locks
 
 __all__ = ["Held", "account", "array_of", "held", "placed", "reset_peak", "value_of", "wait", "write"]
 
@@ -58,7 +59,7 @@ class Held(buffers.Elsewhere):
             self.found = found
             # What jax's `nbytes` says, which takes as long as all else here.
             self._counts(found.size * found.dtype.itemsize)
-        ends.at_end(self, functools.partial(_gone.put, self._counted))
+        finalization.at_end(self, functools.partial(_gone.put, self._counted))
 
     def _counts(self, nbytes: int) -> None:
         _count(nbytes - self._counted[0])

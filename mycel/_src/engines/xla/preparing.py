@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mycel._src.compiler.ir.graph import Graph, Node
-from mycel._src.compiler.ir.places import excerpt
+from mycel._src.compiler.ir.source_locations import excerpt
 from mycel._src.compiler.prims.base import GET_ITEM, Primitive
-from mycel._src.compiler.prims.collectives import COLLECTIVES, exchange, mesh_position
-from mycel._src.compiler.prims.messages import messages
-from mycel._src.compiler.prims.recursion import recur, recursion
-from mycel._src.compiler.transforms.opening import by_definition, opened
-from mycel._src.compiler.transforms.passes import optimize
+from mycel._src.compiler.prims.control_flow.recursion import recur, recursion
+from mycel._src.compiler.prims.distributed.collectives import COLLECTIVES, exchange, mesh_position
+from mycel._src.compiler.prims.distributed.point_to_point import messages
+from mycel._src.compiler.transforms.expansion import by_definition, opened
+from mycel._src.compiler.transforms.optimisation.passes import optimize
 from mycel._src.engines.xla.rules import RULES, SCOPED
 from mycel._src.foundation.errors import Unsupported
 

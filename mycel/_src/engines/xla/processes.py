@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.transport.meeting import machine
-from mycel._src.compiler.transport.place import transport
+from mycel._src.compiler.transport.current_transport import transport
+from mycel._src.compiler.transport.rendezvous import machine
 from mycel._src.engines.xla import binding
 from mycel._src.foundation.log import logger
 

@@ -31,7 +31,7 @@ from mycel._src.engines.xla.binding import jax, jnp
 from mycel._src.engines.xla.interpret import Scope, Site, evaluate, may_stop
 from mycel._src.engines.xla.preparing import is_host_step, prepared
 from mycel._src.engines.xla.trace import Record, XlaProgram
-from mycel._src.foundation import config
+from mycel._src.foundation.settings import config
 from mycel._src.foundation.spans import timed
 
 __all__ = ["OPTIONS", "Program", "options", "raise_noted", "repetition"]

@@ -1,8 +1,8 @@
 """Programs of several groups of devices of one process, which send each other messages.
 
 Each group, a mesh, has a graph of its own, as the stages of a pipeline have
-(`transforms.pipeline`). The messages of a graph are in one order, by their tokens. They cut
-it into *segments*: a node belongs to the segment after the last message that it depends on. A
+(`transforms.pipeline_parallel`). The messages of a graph are in one order, by their tokens. They
+cut it into *segments*: a node belongs to the segment after the last message that it depends on. A
 segment is a program on the devices of its mesh, and segments of equal graphs on one mesh share
 theirs, as those of the micro-batches of a stage do.
 
@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, substitute
-from mycel._src.compiler.ir.hash import structural_hash
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
+from mycel._src.compiler.ir.structural_hash import structural_hash
 from mycel._src.compiler.prims.base import CONSTANT, GET_ITEM, constant
-from mycel._src.compiler.prims.messages import messages
+from mycel._src.compiler.prims.distributed.point_to_point import messages
 from mycel._src.engines import base
 from mycel._src.engines.xla.binding import jax, jnp
 from mycel._src.engines.xla.interpret import may_stop

@@ -18,7 +18,7 @@ import numpy as np
 
 from mycel._src.compiler.ir.dims import InconclusiveDimension
 from mycel._src.compiler.ir.graph import Graph
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.engines import base
 from mycel._src.engines.xla import processes
@@ -27,8 +27,8 @@ from mycel._src.engines.xla.interpret import Scope, Site, evaluate, may_stop
 from mycel._src.engines.xla.preparing import EXCHANGES, prepared
 from mycel._src.engines.xla.program import options, raise_noted
 from mycel._src.engines.xla.rules.collectives import AXIS
+from mycel._src.foundation.bounded_caches import FEW, Remembered
 from mycel._src.foundation.errors import ShapeError
-from mycel._src.foundation.remembered import FEW, Remembered
 
 __all__ = ["DeviceSpread", "DeviceTogether", "Mapped", "check_inputs", "check_static", "placement", "spread"]
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.foundation.remembered import SOME, Remembered
+from mycel._src.foundation.bounded_caches import SOME, Remembered
 from mycel._src.staging.compiled.call_signature import describe
 from mycel._src.staging.frontend.specialization.mutable_numbers import MUTABLES
 from mycel._src.staging.frontend.specialization.snapshots import Same

@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph, Node, Where, toposort
-from mycel._src.compiler.ir.places import excerpt
+from mycel._src.compiler.ir.source_locations import excerpt
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import CONSTANT, outputs_of
 from mycel._src.engines import buffers
 from mycel._src.engines.one_by_one import OneByOne, several
-from mycel._src.foundation import config
 from mycel._src.foundation.errors import Unsupported
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.pytree import flatten
+from mycel._src.foundation.settings import config
 from mycel._src.staging.compiled.call_signature import key_of
 from mycel._src.staging.compiled.jit import Jit
 from mycel._src.tensors.core import eager

@@ -12,14 +12,14 @@ from mycel._src.compiler.ir.dim_values import symbols_in
 from mycel._src.compiler.ir.printer import to_text
 from mycel._src.compiler.transforms.specialize import inner_sizes, specialize
 from mycel._src.engines.select import engine
-from mycel._src.foundation.parallel_settings import current
+from mycel._src.foundation.settings.parallel_settings import current
 from mycel._src.staging.compiled.parallel_dispatch import dividing
 from mycel._src.staging.frontend.ast_interpreter.graph_breaks import Break
 from mycel._src.staging.frontend.source_code.tracebacks import describe_place
 
 if TYPE_CHECKING:
     from mycel._src.engines.reports import Account, Footprint
-    from mycel._src.planner.account import Communication
+    from mycel._src.planner.communication_volume import Communication
 
 __all__ = ["Explanation", "explain"]
 
@@ -178,7 +178,7 @@ def explain(fn: Any, *args: Any, parallel: bool = False, **kwargs: Any) -> Expla
         divided = partial(dividing.planned, compiled_of(fn)[0])
         args = compiled_of(fn)[1] + args
     if divided is not None:
-        from mycel._src.planner.account import Communication
+        from mycel._src.planner.communication_volume import Communication
 
         version, graph = divided(*args, **kwargs)
         account = Explanation(graph.name, [version], [])

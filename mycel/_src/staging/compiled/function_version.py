@@ -15,16 +15,17 @@ from typing import Any
 
 from mycel._src.compiler.ir.dim_values import symbols_in
 from mycel._src.compiler.ir.graph import Graph, Node, toposort
-from mycel._src.compiler.prims import control as C
-from mycel._src.compiler.prims.assigned import assigned
-from mycel._src.compiler.prims.custom import refusal as refusal_of
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.custom_derivatives import refusal as refusal_of
 from mycel._src.compiler.prims.elementwise import identity
-from mycel._src.compiler.prims.positions import positions
+from mycel._src.compiler.prims.nonzero_positions import positions
+from mycel._src.compiler.prims.parameter_assignment import assigned
 from mycel._src.compiler.transforms.specialize import inner_sizes, specialize
 from mycel._src.engines.failures import out_of_memory, told
-from mycel._src.foundation import config, ends
 from mycel._src.foundation.errors import CompileError
-from mycel._src.foundation.parallel_settings import plan
+from mycel._src.foundation.python_runtime import finalization
+from mycel._src.foundation.settings import config
+from mycel._src.foundation.settings.parallel_settings import plan
 from mycel._src.staging.compiled.call_signature import Arguments
 from mycel._src.staging.compiled.recursion_limit import deep_stack
 from mycel._src.staging.frontend.graph_building.stage import Capture, Effect, Stage
@@ -72,7 +73,7 @@ class Version:
         self.guards = stage.guards
         self.plan = plan()
         self.strategies = tuple(stage.strategies)
-        # what `distributed.of_cells` keeps of it
+        # what `distributed.cell_partition` keeps of it
         self.divided: Any = None
         positions: dict[int, int] = {}
         for i, t in enumerate(arguments.staged):
@@ -280,7 +281,7 @@ class Version:
         return self.program
 
 
-_with_program: ends.Living[Version] = ends.Living()
+_with_program: finalization.Living[Version] = finalization.Living()
 
 
 def _same(value: Any) -> Any:

@@ -1,12 +1,12 @@
 """Compiled functions: the cache of graphs behind `jit`.
 
 A call is described by a key: the structure of its arguments, the types of the tensors in them and
-the values of everything else. For each key there are versions (`compiled.version`), newest
+the values of everything else. For each key there are versions (`compiled.function_version`), newest
 first; the first whose guards hold runs. None of this keeps an object of the program alive: keys,
 guards and versions refer to it weakly, and what was compiled for an argument is forgotten when the
 argument is gone. Where a function cannot be one graph, the reason is logged once, kept for
-`explain`, and the function runs in compiled segments for this key (`frontend.segments`); with
-``fullgraph=True`` it is an error instead.
+`explain`, and the function runs in compiled segments for this key
+(`frontend.ast_interpreter.graph_breaks`); with ``fullgraph=True`` it is an error instead.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar, overload
 
-from mycel._src.compiler.ir.decisions import Decisions, deciding
+from mycel._src.compiler.ir.dimension_guards import Decisions, deciding
 from mycel._src.compiler.ir.dims import InconclusiveDimension
 from mycel._src.compiler.ir.graph import at
 from mycel._src.engines.failures import told
-from mycel._src.foundation import arguments, config, ends, garbage, locks
+from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import CompileError, NeedsValue
-from mycel._src.foundation.jit_config import check_options, is_strict
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.parallel_settings import current
+from mycel._src.foundation.python_runtime import finalization, garbage_collection
+from mycel._src.foundation.python_runtime.tracebacks import at_border
+from mycel._src.foundation.settings import config
+from mycel._src.foundation.settings.jit_config import check_options, is_strict
+from mycel._src.foundation.settings.parallel_settings import current
 from mycel._src.foundation.spans import timed
-from mycel._src.foundation.tracebacks import at_border
+from mycel._src.foundation.system import locks
 from mycel._src.staging.compiled.call_signature import Arguments, describe, identities, key_of
 from mycel._src.staging.compiled.compile_threshold import Structures
 from mycel._src.staging.compiled.function_version import Version
@@ -79,7 +82,7 @@ class Jit:
         self.lives: dict[Any, LivePlan] = {}
         self.dimensions = Dimensions(bool(options.get("dynamic")))
         self.structures = Structures()
-        # what `distributed.modes` keeps of it
+        # what `distributed.parallel_modes` keeps of it
         self.divided: Any = None
         self._lock = locks.reentrant()
         self._warned = False
@@ -265,7 +268,7 @@ class Jit:
                     jit._watched.pop(number, None)
                     jit._forget()
 
-            self._watched[part.number] = ends.when_gone(part.get(), forget, at_exit=False)
+            self._watched[part.number] = finalization.when_gone(part.get(), forget, at_exit=False)
 
     def _forget(self) -> None:
         tables: tuple[Any, ...] = (self.versions, self.lives, self._gone, self.dimensions.calls, self.dimensions.bound)
@@ -290,7 +293,7 @@ class Jit:
         result: Any = None
         decisions = Decisions({}, shows_values=True) if plan is None else plan.decisions
         try:
-            with garbage.left_alone(), deep_stack(), eager.use_context(stage), at(None), deciding(decisions):
+            with garbage_collection.left_alone(), deep_stack(), eager.use_context(stage), at(None), deciding(decisions):
                 use_stage(stage)
                 with watched(stage):
                     result = stage.invoke(self.__wrapped__, given, options)
@@ -351,7 +354,7 @@ class Unit(Jit):
 
     @__wrapped__.setter
     def __wrapped__(self, function: Any) -> None:
-        self._function = ends.Method(function) if isinstance(function, types.MethodType) else reach(function)
+        self._function = finalization.Method(function) if isinstance(function, types.MethodType) else reach(function)
 
 
 @timed("live", lambda plan, *_: plan.refusal.function)

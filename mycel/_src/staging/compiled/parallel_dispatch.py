@@ -1,8 +1,8 @@
 """Compiled functions under parallel modes: where the room above puts what divides their calls.
 
 While operators are divided among devices (`ParallelSettings.dividing`), a call of a compiled
-function that is not part of another one is the ranks' common work. `distributed.modes` puts
-the function here that carries it out.
+function that is not part of another one is the ranks' common work. `distributed.parallel_modes`
+puts the function here that carries it out.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mycel._src.compiler.transport.place import transport
+from mycel._src.compiler.transport.current_transport import transport
 from mycel._src.engines.select import engine
-from mycel._src.foundation.parallel_settings import plan
+from mycel._src.foundation.settings.parallel_settings import plan
 
 __all__ = ["Dividing", "dividing"]
 

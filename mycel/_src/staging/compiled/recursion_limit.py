@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from mycel._src.foundation.while_open import Block, WhileOpen
+from mycel._src.foundation.python_runtime.scoped_process_settings import Block, WhileOpen
 
 __all__ = ["deep_stack"]
 

@@ -19,9 +19,10 @@ from mycel._src.engines import buffers
 from mycel._src.engines.base import Entry, Repetition, Rounds
 from mycel._src.engines.failures import out_of_memory
 from mycel._src.engines.select import engine
-from mycel._src.foundation import config, ends
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.tree import map_leaves
+from mycel._src.foundation.python_runtime import finalization
+from mycel._src.foundation.pytree import map_leaves
+from mycel._src.foundation.settings import config
 from mycel._src.staging.compiled.call_signature import key_of
 from mycel._src.staging.compiled.function_version import Version
 from mycel._src.staging.compiled.jit import Jit
@@ -207,7 +208,7 @@ class Repeater:
             if loop is None:
                 return self._tell("its values are checked after every step (check_nan)")
             if id(version) not in self._loops:
-                ends.at_end(version, functools.partial(self._loops.pop, id(version)))
+                finalization.at_end(version, functools.partial(self._loops.pop, id(version)))
             self._loops[id(version)] = loop
         if version.shares and any(id(t) in loop.outside for batch in group for t in batch):
             return self._tell("a batch is a tensor that it uses from outside")

@@ -20,7 +20,7 @@ from mycel._src.compiler.ir.dims import DimLike
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims import shape as S
 from mycel._src.foundation.errors import VmapError
-from mycel._src.foundation.tree import fixed_in, flatten, map_fixed, unflatten
+from mycel._src.foundation.pytree import fixed_in, flatten, map_fixed, unflatten
 from mycel._src.staging.frontend.calls.frames import Closure
 from mycel._src.staging.frontend.graph_building.stage import Stage, current_stage
 from mycel._src.staging.frontend.vmap_stage import Level, Mapped

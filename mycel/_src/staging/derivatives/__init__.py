@@ -7,7 +7,7 @@ outputs, or to push tangents forward to them. In GRAPH_MODE a transformation cal
 Python is compiled as a whole.
 """
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.staging.derivatives.gradient import get_grad as get_grad
 from mycel._src.staging.derivatives.gradient import grad as grad
 from mycel._src.staging.derivatives.gradient import stop_gradient as stop_gradient

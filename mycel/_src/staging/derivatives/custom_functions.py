@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mycel._src.compiler.prims.custom import Rule
+from mycel._src.compiler.prims.custom_derivatives import Rule
 from mycel._src.foundation.errors import GradientError, Unsupported
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.autograd.gradient_hooks import attach, call_user, gradient_like, zeros_of

@@ -14,7 +14,7 @@ from mycel._src.compiler.prims.reduce import reduce_sum as REDUCE_SUM
 from mycel._src.compiler.prims.shape import BROADCAST_TO, RESHAPE
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import GradientError, IndexRangeError
-from mycel._src.foundation.tree import flatten, map_leaves, unflatten
+from mycel._src.foundation.pytree import flatten, map_leaves, unflatten
 from mycel._src.staging.derivatives.transformed_function import (
     Marked,
     Transformed,

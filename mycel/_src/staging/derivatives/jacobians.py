@@ -10,7 +10,7 @@ from typing import Any
 
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.foundation import arguments
-from mycel._src.foundation.tree import flatten, unflatten
+from mycel._src.foundation.pytree import flatten, unflatten
 from mycel._src.staging.derivatives.transformed_function import (
     Marked,
     Transformed,

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import shape as S
-from mycel._src.foundation import arguments, config
-from mycel._src.foundation.tree import flatten, map_leaves, unflatten
+from mycel._src.compiler.prims.indexing import index as I
+from mycel._src.foundation import arguments
+from mycel._src.foundation.pytree import flatten, map_leaves, unflatten
+from mycel._src.foundation.settings import config
 from mycel._src.staging.derivatives.gradient import cotangents_for, shaped_like
 from mycel._src.staging.derivatives.transformed_function import (
     Marked,

@@ -1,5 +1,5 @@
 """`recompute`, which saves memory for more work: the backward pass computes the values of a part of
-the program anew (`prims.recompute`).
+the program anew (`prims.control_flow.recompute`).
 """
 
 from __future__ import annotations

@@ -9,11 +9,12 @@ from typing import Any
 
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims.shape import BROADCAST_TO
-from mycel._src.foundation import config, garbage
 from mycel._src.foundation.errors import IndexRangeError
-from mycel._src.foundation.parallel_settings import current
-from mycel._src.foundation.tracebacks import at_border
-from mycel._src.foundation.tree import LEAF, flatten, unflatten
+from mycel._src.foundation.python_runtime import garbage_collection
+from mycel._src.foundation.python_runtime.tracebacks import at_border
+from mycel._src.foundation.pytree import LEAF, flatten, unflatten
+from mycel._src.foundation.settings import config
+from mycel._src.foundation.settings.parallel_settings import current
 from mycel._src.staging.compiled.parallel_dispatch import dividing
 from mycel._src.staging.derivatives.custom_functions import refused
 from mycel._src.staging.frontend.specialization.mutable_numbers import MUTABLES, plain
@@ -64,7 +65,7 @@ def recording(keep: bool = False) -> Iterator[Differentiating]:
         return
     recorder = recorders.kind()
     recorder.depth = 1
-    with eager.use_context(recorder), garbage.seldom() if recorders.are_large else _NOTHING:
+    with eager.use_context(recorder), garbage_collection.seldom() if recorders.are_large else _NOTHING:
         try:
             yield recorder
         finally:

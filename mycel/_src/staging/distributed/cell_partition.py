@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.transforms.partition import Sharding, local_shape
-from mycel._src.foundation.parallel_settings import ParallelSettings
+from mycel._src.foundation.settings.parallel_settings import ParallelSettings
 from mycel._src.staging.compiled.function_version import Version
 from mycel._src.staging.distributed.parallel_modes import OfSettings, pipeline_of
 from mycel._src.staging.distributed.strategy_files import chosen

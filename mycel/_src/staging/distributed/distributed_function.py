@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph
-from mycel._src.compiler.transport.place import transport
+from mycel._src.compiler.transport.current_transport import transport
 from mycel._src.engines.failures import out_of_memory
 from mycel._src.engines.select import engine
-from mycel._src.foundation import arguments, locks
+from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import CompileError
-from mycel._src.foundation.parallel_settings import in_force
+from mycel._src.foundation.settings.parallel_settings import in_force
+from mycel._src.foundation.system import locks
 from mycel._src.staging.compiled.call_signature import describe, key_of
 from mycel._src.staging.compiled.function_version import Version
 from mycel._src.staging.compiled.jit import Jit
@@ -225,13 +226,13 @@ def distribute(function: Callable[..., Any], layouts: Layouts, pipeline: Pipelin
     It computes what the function computes on one device. Every rank calls it in the same order,
     with the same arguments, or with `Layouts.parts` each with its parts. Parameters have the same
     values on all ranks when it is first called, and are divided from then on as `layouts` says.
-    With `pipeline` it is a training step, whose gradient is taken of micro-batches; `layouts` are
-    those inside of a stage, and the ranks of stage s are those of its mesh behind the s meshes of
-    the stages before. Raises TypeError for other arguments; calls raise CompileError where there
-    are fewer ranks than that, and where the function is not one graph.
+    With `pipeline_parallel` it is a training step, whose gradient is taken of micro-batches;
+    `layouts` are those inside of a stage, and the ranks of stage s are those of its mesh behind the
+    s meshes of the stages before. Raises TypeError for other arguments; calls raise CompileError
+    where there are fewer ranks than that, and where the function is not one graph.
 
     >>> import mycel as ms
-    >>> from mycel._src.compiler.ir.mesh import Mesh
+    >>> from mycel._src.compiler.ir.sharding.mesh import Mesh
     >>> double = distribute(lambda x: x * 2, Layouts(Mesh((1,), ("data",)), [("data",)]))
     >>> double(ms.Tensor([1.0, 2.0])).tolist()
     [2.0, 4.0]

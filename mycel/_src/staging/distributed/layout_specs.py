@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.transforms.partition import BY_SIZE, WHOLE, Fusing, Sharding, sharding
 from mycel._src.foundation import arguments

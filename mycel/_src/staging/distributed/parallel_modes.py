@@ -22,18 +22,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims.constrain import constrain
-from mycel._src.compiler.transforms.opening import without_calls
+from mycel._src.compiler.prims.distributed.sharding_constraint import constrain
+from mycel._src.compiler.transforms.expansion import without_calls
+from mycel._src.compiler.transforms.operator_regions import without_marks
 from mycel._src.compiler.transforms.partition import ALONE, WHOLE, Fusing, Sharding, opened, sharding
-from mycel._src.compiler.transforms.regions import without_marks
-from mycel._src.compiler.transport.place import transport
-from mycel._src.compiler.transport.world import world
+from mycel._src.compiler.transport.current_transport import transport
+from mycel._src.compiler.transport.rank_environment import world
 from mycel._src.engines.select import engine
 from mycel._src.foundation.errors import ShapeError
-from mycel._src.foundation.notes import without_effect
-from mycel._src.foundation.parallel_settings import AUTO, ParallelSettings, current
+from mycel._src.foundation.settings.ignored_settings import without_effect
+from mycel._src.foundation.settings.parallel_settings import AUTO, ParallelSettings, current
 from mycel._src.planner.planning import plan
 from mycel._src.planner.topology import HOST, Topology, load
 from mycel._src.staging.compiled.function_version import Version

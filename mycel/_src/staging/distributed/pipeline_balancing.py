@@ -1,7 +1,7 @@
 """Cuts of a pipeline that the program does not give: operators in their order, by what they take.
 
 The operators of one micro-batch, in the order of the program, are blocks with the seconds of their
-nodes and the bytes that live at each place between two of them. `planner.stages.cut` finds
+nodes and the bytes that live at each place between two of them. `planner.pipeline_stages.cut` finds
 the best places. Operators of other micro-batches are those of the first one in the same order.
 """
 
@@ -11,10 +11,10 @@ from collections.abc import Collection
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims.constrain import Operator, constrain
-from mycel._src.compiler.transforms.pipeline import Assignment, Kind, assign
+from mycel._src.compiler.prims.distributed.sharding_constraint import Operator, constrain
+from mycel._src.compiler.transforms.pipeline_parallel import Assignment, Kind, assign
 from mycel._src.foundation.errors import CompileError
-from mycel._src.planner.stages import cut
+from mycel._src.planner.pipeline_stages import cut
 
 __all__ = ["balanced"]
 

@@ -2,7 +2,7 @@
 
 A call is staged with the batch cut into micro-batches, for the settings under which operators have
 marks. The graph is divided on the mesh of one stage, as all have the same form, and then cut into
-one graph for each stage's ranks (`transforms.pipeline`), of which a rank runs its own.
+one graph for each stage's ranks (`transforms.pipeline_parallel`), of which a rank runs its own.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node
-from mycel._src.compiler.ir.mesh import Mesh
-from mycel._src.compiler.prims.constrain import Operator, constrain
+from mycel._src.compiler.ir.sharding.mesh import Mesh
+from mycel._src.compiler.prims.distributed.sharding_constraint import Operator, constrain
 from mycel._src.compiler.transforms.partition import ALONE
-from mycel._src.compiler.transforms.pipeline import Assignment, Kind, Stage, Unit, assign
-from mycel._src.compiler.transforms.pipeline.cutting import Pipe
-from mycel._src.compiler.transport.place import transport
+from mycel._src.compiler.transforms.pipeline_parallel import Assignment, Kind, Stage, Unit, assign
+from mycel._src.compiler.transforms.pipeline_parallel.stage_graphs import Pipe
+from mycel._src.compiler.transport.current_transport import transport
 from mycel._src.engines.base import Spread, Stages
 from mycel._src.engines.failures import out_of_memory
 from mycel._src.engines.select import engine
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import CompileError
-from mycel._src.foundation.parallel_settings import SEMI_AUTO, ParallelSettings
-from mycel._src.planner.stages import schedule
+from mycel._src.foundation.settings.parallel_settings import SEMI_AUTO, ParallelSettings
+from mycel._src.planner.pipeline_stages import schedule
 from mycel._src.staging.compiled.function_version import Version
 from mycel._src.staging.distributed.layout_specs import Layouts
 from mycel._src.staging.distributed.pipeline_balancing import balanced
@@ -117,8 +117,8 @@ class Piped:
         sizes: Mapping[str, int],
     ) -> None:
         """Divide and cut the graph of `version`, of which `count` inputs are arguments, by the
-        `layouts` inside of a stage and the `pipeline`, for ranks of the kind of `executor`; `sizes`
-        are those of its symbols.
+        `layouts` inside of a stage and the `pipeline_parallel`, for ranks of the kind of
+        `executor`; `sizes` are those of its symbols.
         """
         self.version, self.layouts, self.pipeline, self.executor = version, layouts, pipeline, executor
         mesh = layouts.mesh

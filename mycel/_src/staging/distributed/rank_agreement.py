@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from mycel._src.compiler.transport.place import transport
+from mycel._src.compiler.transport.current_transport import transport
 
 __all__ = ["agree", "are_together", "found_by_one", "together"]
 

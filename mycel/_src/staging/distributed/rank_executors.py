@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.transforms.partition import Sharding, shard, whole
-from mycel._src.compiler.transport.place import transport
+from mycel._src.compiler.transport.current_transport import transport
 from mycel._src.engines import base, buffers
 from mycel._src.engines.select import compile_graph, engine
 from mycel._src.staging.distributed.layout_specs import one_part

@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.transforms.partition import Sharding, local_type, whole
-from mycel._src.compiler.transport.place import transport
+from mycel._src.compiler.transport.current_transport import transport
 from mycel._src.engines import buffers
 from mycel._src.engines.base import Spread
-from mycel._src.foundation.references import ONE_OWNER
+from mycel._src.foundation.python_runtime.reference_counts import ONE_OWNER
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor

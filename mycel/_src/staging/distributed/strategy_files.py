@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node
-from mycel._src.compiler.transforms.opening import without_calls
+from mycel._src.compiler.transforms.expansion import without_calls
+from mycel._src.compiler.transforms.operator_regions import Region, regions_of, without_marks
 from mycel._src.compiler.transforms.partition import implied, opened
-from mycel._src.compiler.transforms.regions import Region, regions_of, without_marks
-from mycel._src.foundation import locks
-from mycel._src.foundation.atomic_files import replacing
+from mycel._src.foundation.files.atomic_files import replacing
+from mycel._src.foundation.system import locks
 from mycel._src.staging.compiled.function_version import Version
 from mycel._src.staging.distributed.version_partition import VersionParts
 

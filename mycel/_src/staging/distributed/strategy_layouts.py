@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mycel._src.compiler.ir.division import Division
 from mycel._src.compiler.ir.graph import Graph, Node
-from mycel._src.compiler.ir.mesh import Mesh
-from mycel._src.compiler.ir.places import excerpt
-from mycel._src.compiler.prims.constrain import Mark, Operator
+from mycel._src.compiler.ir.sharding.division import Division
+from mycel._src.compiler.ir.sharding.mesh import Mesh
+from mycel._src.compiler.ir.source_locations import excerpt
+from mycel._src.compiler.prims.distributed.sharding_constraint import Mark, Operator
 from mycel._src.compiler.prims.factors import factors_of
+from mycel._src.compiler.transforms.operator_regions import Region, marks_of, regions_of, values_of
 from mycel._src.compiler.transforms.partition import Part, Sharding, part_of
-from mycel._src.compiler.transforms.regions import Region, marks_of, regions_of, values_of
 
 __all__ = ["mesh_of", "plan_of"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mycel._src.compiler.ir.binding import Binder
 from mycel._src.compiler.ir.graph import Graph
+from mycel._src.compiler.ir.symbol_binding import Binder
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.transforms.partition import WHOLE, Fusing, Partitioned, Sharding, partition
 from mycel._src.compiler.transforms.specialize import specialize

@@ -13,7 +13,7 @@ from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, current_where, input_node, set_where
 from mycel._src.compiler.prims.base import outputs_of
-from mycel._src.compiler.prims.custom import Rule, custom
+from mycel._src.compiler.prims.custom_derivatives import Rule, custom
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.staging.frontend.control_flow.conditionals import closed, free_nodes
 from mycel._src.staging.frontend.graph_building.stage import Scope, Stage

@@ -22,7 +22,7 @@ import numpy as np
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.foundation.errors import CompileError
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.pytree import flatten
 from mycel._src.staging.frontend.calls.frames import Closure
 from mycel._src.staging.frontend.control_flow.branch_join import Choice
 from mycel._src.staging.frontend.control_flow.loop_unrolling import TensorRange

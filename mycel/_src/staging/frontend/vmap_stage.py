@@ -26,7 +26,7 @@ from mycel._src.compiler.prims.random import advance, random_bits
 from mycel._src.compiler.transforms.vmap import batch
 from mycel._src.foundation.dtype import uint64
 from mycel._src.foundation.errors import VmapError
-from mycel._src.foundation.tree import flatten, unflatten
+from mycel._src.foundation.pytree import flatten, unflatten
 from mycel._src.staging.frontend.control_flow.conditionals import apply_effect
 from mycel._src.staging.frontend.graph_building.stage import MISSING, Effect, Scope, Stage
 from mycel._src.tensors.core.tensor import Tensor, make_staged

@@ -15,10 +15,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-from mycel._src.foundation import arguments, config
-from mycel._src.foundation.jit_config import JitConfig
+from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.tracebacks import at_border
+from mycel._src.foundation.python_runtime.tracebacks import at_border
+from mycel._src.foundation.settings import config
+from mycel._src.foundation.settings.jit_config import JitConfig
 from mycel._src.tensors.cells.compatibility_methods import CellExtras
 from mycel._src.tensors.cells.hooks import CellHooks, WithKwargs
 from mycel._src.tensors.cells.hooks import state_epoch as state_epoch

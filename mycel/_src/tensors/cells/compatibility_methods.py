@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, TypeVar
 
-from mycel._src.compiler.ir.strategies import Strategy, divisions, note_unused, plan_of
+from mycel._src.compiler.ir.sharding.strategies import Strategy, divisions, note_unused, plan_of
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
-from mycel._src.foundation.notes import asked_for_host
+from mycel._src.foundation.settings.ignored_settings import asked_for_host
 from mycel._src.tensors.core.precision import Precision
 from mycel._src.tensors.core.tensor import Tensor
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel._src.foundation.notices import say_once
-from mycel._src.foundation.pages import page
+from mycel._src.foundation.logged_once import say_once
+from mycel._src.foundation.notebook_html import page
 from mycel._src.tensors.core.parameter import Parameter
 
 __all__ = ["CellText", "warn_of_hidden"]

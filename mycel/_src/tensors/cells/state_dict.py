@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mycel._src.foundation import arguments
-from mycel._src.foundation.hints import OF_CELLS
+from mycel._src.foundation.migration_hints import OF_CELLS
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 

@@ -18,8 +18,8 @@ from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import Primitive
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.dtype import DType
-from mycel._src.foundation.tracebacks import at_border
-from mycel._src.foundation.tree import flatten
+from mycel._src.foundation.python_runtime.tracebacks import at_border
+from mycel._src.foundation.pytree import flatten
 from mycel._src.tensors.core import eager, precision
 from mycel._src.tensors.core.tensor import SCALARS, Tensor, as_tensor, cast, make, scalar, to_numpy_array
 

@@ -2,7 +2,7 @@
 graph.
 
 All primitives are applied by `apply`. Without a context it runs the kernel that a table has for
-(primitive, types, parameters). A context (`core.context`) is in force while a gradient is
+(primitive, types, parameters). A context (`core.execution_context`) is in force while a gradient is
 being recorded or a function staged, and then applies the primitive. `active` counts the contexts of
 all threads, so that the common case costs one comparison. `local` holds this thread's context, also
 by the roles that operations ask for.
@@ -20,8 +20,9 @@ from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims.base import Primitive, freeze, outputs_of
 from mycel._src.engines import buffers
 from mycel._src.engines.failures import out_of_memory, told
-from mycel._src.foundation import config, locks
-from mycel._src.foundation.remembered import MANY, Remembered
+from mycel._src.foundation.bounded_caches import MANY, Remembered
+from mycel._src.foundation.settings import config
+from mycel._src.foundation.system import locks
 from mycel._src.tensors.core.execution_context import Context, Recording, Staging
 
 if TYPE_CHECKING:

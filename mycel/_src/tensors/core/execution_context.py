@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from mycel._src.compiler.ir.graph import Node
     from mycel._src.compiler.prims.base import Primitive
-    from mycel._src.compiler.prims.custom import Rule
+    from mycel._src.compiler.prims.custom_derivatives import Rule
     from mycel._src.tensors.core.autograd.forward_reuse import EarlierCall
     from mycel._src.tensors.core.autograd.gradient_hooks import TensorHooks
     from mycel._src.tensors.core.tensor import Tensor

@@ -20,21 +20,21 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, substitute
-from mycel._src.compiler.ir.hash import structural_hash
+from mycel._src.compiler.ir.structural_hash import structural_hash
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims.base import Primitive, constant, outputs_of
-from mycel._src.compiler.prims.custom import kept_call
-from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.custom_derivatives import kept_call
+from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.compiler.transforms.residuals import link
 from mycel._src.engines import buffers
 from mycel._src.engines.select import compile_small
-from mycel._src.foundation import config
+from mycel._src.foundation.bounded_caches import MANY, SOME, Remembered
 from mycel._src.foundation.dtype import DType
 from mycel._src.foundation.errors import named
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.remembered import MANY, SOME, Remembered
-from mycel._src.foundation.tracebacks import at_border
+from mycel._src.foundation.python_runtime.tracebacks import at_border
+from mycel._src.foundation.settings import config
 from mycel._src.tensors.core import eager, precision
 from mycel._src.tensors.core.autograd.recorded_node import Recorded
 from mycel._src.tensors.core.autograd.recording import Recorder

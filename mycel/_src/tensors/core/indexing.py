@@ -25,17 +25,17 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.ir.dims import Dim, DimLike
-from mycel._src.compiler.prims import block as B
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.compiler.prims.indexing import dynamic_slicing as B
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.engines import buffers
 from mycel._src.foundation import dtype as D
+from mycel._src.foundation.bounded_caches import MANY, SOME, Remembered
 from mycel._src.foundation.errors import ShapeError
-from mycel._src.foundation.references import ONE_OWNER
-from mycel._src.foundation.remembered import MANY, SOME, Remembered
-from mycel._src.foundation.tracebacks import at_border
+from mycel._src.foundation.python_runtime.reference_counts import ONE_OWNER
+from mycel._src.foundation.python_runtime.tracebacks import at_border
 from mycel._src.tensors.core import eager, view_cache, views
 from mycel._src.tensors.core.fused import fused
 from mycel._src.tensors.core.index_entries import Axes, Mask, entry_of, expanded, inside, limited

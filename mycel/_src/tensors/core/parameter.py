@@ -15,7 +15,7 @@ from mycel._src.compiler.prims.elementwise import identity
 from mycel._src.engines import buffers
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
-from mycel._src.foundation.notes import asked_for_host
+from mycel._src.foundation.settings.ignored_settings import asked_for_host
 from mycel._src.tensors.core import eager, views
 from mycel._src.tensors.core.parameter_parallelism import Mark, fusion, is_flag, sizes, whole_number
 from mycel._src.tensors.core.tensor import Tensor

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mycel._src.foundation import dtype as D
-from mycel._src.foundation import locks
 from mycel._src.foundation.dtype import DType
-from mycel._src.foundation.tree import map_leaves
+from mycel._src.foundation.pytree import map_leaves
+from mycel._src.foundation.system import locks
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.execution_context import Context
 from mycel._src.tensors.core.parameter import Parameter

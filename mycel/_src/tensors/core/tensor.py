@@ -3,7 +3,7 @@
 A tensor with a buffer has a value. A tensor in a function that is being staged has only a node;
 asking for its value raises `NeedsValue`, which the front end turns into a fallback or an error. The
 methods that compute are attached by `mycel.ops`, and the operators of two operands by
-`core.operators`.
+`core.binary_operators`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.compiler.ir.places import asked_by_program
+from mycel._src.compiler.ir.source_locations import asked_by_program
 from mycel._src.compiler.ir.symbols import declared_shape
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.prims import elementwise as E
@@ -23,9 +23,9 @@ from mycel._src.compiler.prims.complex import complex_abs
 from mycel._src.engines import buffers
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
+from mycel._src.foundation.bounded_caches import MANY, Remembered
 from mycel._src.foundation.dtype import DType
 from mycel._src.foundation.errors import NeedsValue, NotAnIndex
-from mycel._src.foundation.remembered import MANY, Remembered
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.array_conversion import array_of, shape_of, unset_text, value_text, with_arrays
 
@@ -387,8 +387,8 @@ class Tensor(TensorMethods):
         # What a program writes into it is no state: each call of the program makes another.
         return made if not eager.active or eager.local.staging is None else eager.local.staging.created(made)
 
-    # Operators; those of two operands are installed by `core.operators`, and the methods that
-    # compute by `mycel.ops`.
+    # Operators; those of two operands are installed by `core.binary_operators`, and the methods
+    # that compute by `mycel.ops`.
 
     if TYPE_CHECKING:
 

@@ -21,8 +21,8 @@ from mycel._src.compiler.prims.shape import RESHAPE, SLICE, TRANSPOSE
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import Unsupported
-from mycel._src.foundation.hints import OF_TENSORS, attach, present
-from mycel._src.foundation.pages import page
+from mycel._src.foundation.migration_hints import OF_TENSORS, attach, present
+from mycel._src.foundation.notebook_html import page
 from mycel._src.tensors.core import eager, views
 from mycel._src.tensors.core.autograd.gradient_hooks import remove_hook
 from mycel._src.tensors.core.parameter import Parameter, put_aside

@@ -20,9 +20,9 @@ from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims.base import Primitive
 from mycel._src.compiler.prims.shape import TRANSPOSE
 from mycel._src.engines.select import compile_small
-from mycel._src.foundation import config
-from mycel._src.foundation.remembered import MANY, Remembered
-from mycel._src.foundation.tracebacks import at_border
+from mycel._src.foundation.bounded_caches import MANY, Remembered
+from mycel._src.foundation.python_runtime.tracebacks import at_border
+from mycel._src.foundation.settings import config
 from mycel._src.tensors.core import eager, precision
 from mycel._src.tensors.core.autograd.recorded_node import Recorded
 from mycel._src.tensors.core.autograd.recording import Recorder

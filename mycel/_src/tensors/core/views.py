@@ -22,12 +22,12 @@ from weakref import ref
 
 from mycel._src.compiler.ir.dims import Dim, DimLike, InconclusiveDimension, is_one, product, same
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims import block as B
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.indexing import dynamic_slicing as B
 from mycel._src.foundation import dtype as D
-from mycel._src.foundation import locks
-from mycel._src.foundation.remembered import MANY, Remembered
+from mycel._src.foundation.bounded_caches import MANY, Remembered
+from mycel._src.foundation.system import locks
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, make, scalar
 
@@ -60,7 +60,7 @@ _lock = locks.lock()
 class View:
     """The root of a view, and the steps that lead from it to the view.
 
-    `key`, where there is one, stands for the steps (`core.routes`).
+    `key`, where there is one, stands for the steps (`core.view_cache`).
     """
 
     __slots__ = ("root", "steps", "key")

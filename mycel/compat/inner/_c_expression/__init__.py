@@ -20,7 +20,7 @@ from mycel._src.devices.stream import (
     default_stream,
     set_cur_stream,
 )
-from mycel._src.foundation.notes import without_effect
+from mycel._src.foundation.settings.ignored_settings import without_effect
 from mycel._src.tensors.cells.cell import Cell as Cell_
 from mycel._src.tensors.core.storage import frombuffer as _tensor_of
 from mycel._src.tensors.core.tensor import Tensor as TensorPy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from mycel._src.foundation import config
+from mycel._src.foundation.settings import config
 
 __all__ = ["MSContext", "ms_ctx_param"]
 

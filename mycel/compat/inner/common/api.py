@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from mycel._src.devices.machine import ms_memory_recycle as _ms_memory_recycle
-from mycel._src.foundation.jit_config import JitConfig
+from mycel._src.foundation.settings.jit_config import JitConfig
 from mycel._src.staging.derivatives.custom_functions import no_gradients
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation.notes import without_effect
+from mycel._src.foundation.settings.ignored_settings import without_effect
 
 __all__: list[str] = []
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from mycel._src.compiler.ir.layout import Layout
+from mycel._src.compiler.ir.sharding.layout import Layout
 from mycel._src.foundation import arguments
-from mycel._src.foundation.notes import without_effect
+from mycel._src.foundation.settings.ignored_settings import without_effect
 from mycel._src.staging.distributed.cell_partition import divided
 from mycel._src.tensors.cells.cell import Cell
 

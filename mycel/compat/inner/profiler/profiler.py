@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel._src.foundation import arguments
-from mycel._src.foundation.notes import without_effect
+from mycel._src.foundation.settings.ignored_settings import without_effect
 from mycel.profiler import Profiler
 
 __all__ = ["analyse"]

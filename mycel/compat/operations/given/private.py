@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel import mint, ops
-from mycel._src.foundation.remembered import SOME, Remembered
+from mycel._src.foundation.bounded_caches import SOME, Remembered
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.tensor import Tensor

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mycel._src.foundation import remote
+from mycel._src.foundation.files import fsspec_files
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.basic_sources.mappable_source import MappableDataset
 from mycel.dataset.execution.pass_context import Run
@@ -76,10 +76,10 @@ class _Parquet:
         import pyarrow.parquet
 
         self.path = path
-        with _reading(path), remote.opened(path) as handle, pyarrow.parquet.ParquetFile(handle) as file:
+        with _reading(path), fsspec_files.opened(path) as handle, pyarrow.parquet.ParquetFile(handle) as file:
             self.metadata, self.schema = file.metadata, file.schema_arrow
             count, columns = self.metadata.num_row_groups, self.metadata.num_columns
-            self._chunks = parquet_decompressed_size.chunks_of(handle, remote.size_of(path), count, columns)
+            self._chunks = parquet_decompressed_size.chunks_of(handle, fsspec_files.size_of(path), count, columns)
             self.counts = [self.metadata.row_group(number).num_rows for number in range(count)]
 
     def bytes_of(self, columns: Sequence[str]) -> list[int]:
@@ -95,12 +95,12 @@ class _Parquet:
         import pyarrow.parquet
 
         options = {"metadata": self.metadata, "page_checksum_verification": True}
-        with remote.opened(self.path) as handle:
-            size = remote.size_of(self.path)
+        with fsspec_files.opened(self.path) as handle:
+            size = fsspec_files.size_of(self.path)
             kept = parquet_decompressed_size.check_group(
                 handle, size, self.metadata.schema, self._chunks.of(number), columns
             )
-            source, mapped = (handle, False) if remote.is_remote(self.path) else (self.path, True)
+            source, mapped = (handle, False) if fsspec_files.is_remote(self.path) else (self.path, True)
             with pyarrow.parquet.ParquetFile(source, read_dictionary=kept, memory_map=mapped, **options) as file:
                 return file.read_row_group(number, columns=columns, use_threads=False).select(columns)
 
@@ -113,8 +113,8 @@ class _Ipc:
     def __init__(self, path: str) -> None:
         self.path = path
         with _reading(path):
-            with remote.opened(path) as handle:
-                self._tables = ipc_decompressed_size.Sizes(handle, remote.size_of(path))
+            with fsspec_files.opened(path) as handle:
+                self._tables = ipc_decompressed_size.Sizes(handle, fsspec_files.size_of(path))
             with self._opened() as (file, handle):
                 self.schema = file.schema
                 batches = (self._batch(file, handle, number) for number in range(file.num_record_batches))
@@ -139,8 +139,8 @@ class _Ipc:
     @contextmanager
     def _opened(self) -> Iterator[Any]:
         pa = arrow(_OWN)
-        if remote.is_remote(self.path):
-            with remote.opened(self.path) as handle, pa.ipc.open_file(pa.PythonFile(handle, "r")) as file:
+        if fsspec_files.is_remote(self.path):
+            with fsspec_files.opened(self.path) as handle, pa.ipc.open_file(pa.PythonFile(handle, "r")) as file:
                 yield file, handle
             return
         with pa.memory_map(self.path) as mapped, pa.ipc.open_file(mapped) as file:
@@ -157,7 +157,7 @@ class _Ipc:
 
 
 def _opened(path: str) -> _Parquet | _Ipc:
-    with _reading(path), remote.opened(path) as handle:
+    with _reading(path), fsspec_files.opened(path) as handle:
         start = handle.read(8)
     if start[:4] == b"PAR1":
         return _Parquet(path)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation.notices import no_effect
+from mycel._src.foundation.logged_once import no_effect
 from mycel.dataset.arguments import names
 from mycel.dataset.basic_sources.mappable_source import MappableDataset
 from mycel.dataset.execution.pass_context import Run

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
-from mycel._src.foundation.decompression import limit
-from mycel._src.foundation.flatbuffers import FlatBufferError, Table, root
+from mycel._src.foundation.files.decompression import limit
+from mycel._src.foundation.files.flatbuffers import FlatBufferError, Table, root
 
 _MAGIC = b"ARROW1"
 # Tables of a file with a million batches are a few ten MiB.

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from mycel._src.foundation.decompression import limit
+from mycel._src.foundation.files.decompression import limit
 from mycel.dataset.readers.columnar.parquet_footer import walked
 
 # Headers have statistics, which are some values long.

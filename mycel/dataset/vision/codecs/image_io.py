@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mycel._src.foundation import arguments
-from mycel._src.foundation import atomic_files as whole
-from mycel._src.foundation import decompression as inflate
+from mycel._src.foundation.files import atomic_files as whole
+from mycel._src.foundation.files import decompression as inflate
 from mycel.dataset.rows.column_blocks import Array, as_array
 from mycel.dataset.vision.codecs import jpeg, png
 from mycel.dataset.vision.enums import ImageReadMode
@@ -37,7 +37,7 @@ def decode_image(content: bytes, operation: str = "Decode", mode: ImageReadMode 
     """Decode an image file's content to pixels, uint8 [H, W, C].
 
     Raises ValueError where it is not an image in one of the `FORMATS`, or has more pixels than
-    `foundation.decompression` allows.
+    `foundation.files.decompression` allows.
     """
     found = None if mode is ImageReadMode.GRAYSCALE else jpeg.decoded(content, mode is ImageReadMode.COLOR)
     if found is None and mode is ImageReadMode.COLOR:

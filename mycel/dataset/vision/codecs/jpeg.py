@@ -18,8 +18,8 @@ from mycel._src.engines.routines import are_on
 from mycel._src.engines.routines.libjpeg import Decoder
 from mycel._src.engines.routines.libjpeg_calls import Calls
 from mycel._src.engines.routines.libjpeg_encoder import Encoder
-from mycel._src.foundation import decompression as inflate
-from mycel._src.foundation import locks
+from mycel._src.foundation.files import decompression as inflate
+from mycel._src.foundation.system import locks
 from mycel.dataset.rows.column_blocks import Array
 
 T = TypeVar("T")

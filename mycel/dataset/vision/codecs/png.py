@@ -14,7 +14,7 @@ import zlib
 import numpy as np
 
 from mycel._src.engines.routines import are_on
-from mycel._src.foundation import decompression as inflate
+from mycel._src.foundation.files import decompression as inflate
 from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.vision.codecs import png_unfilter as nest
 

@@ -15,8 +15,8 @@ import numpy as np
 from mycel import ops
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import (

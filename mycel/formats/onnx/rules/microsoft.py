@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import quantisation as Q
+from mycel._src.compiler.prims.neural import quantisation as Q
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.dtype import from_any
 from mycel._src.tensors.core.tensor import Tensor

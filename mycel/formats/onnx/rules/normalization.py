@@ -9,10 +9,10 @@ import numpy as np
 from mycel import ops
 from mycel._src.compiler.ir.dims import product
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
-from mycel._src.compiler.prims import normalization as N
 from mycel._src.compiler.prims import reduce as R
-from mycel._src.compiler.prims import window as W
+from mycel._src.compiler.prims.convolution import window as W
+from mycel._src.compiler.prims.indexing import index as I
+from mycel._src.compiler.prims.neural import normalization as N
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import (

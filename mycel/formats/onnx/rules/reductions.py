@@ -9,9 +9,9 @@ import numpy as np
 
 from mycel._src.compiler.ir.dims import product
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import ordered as O
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims import sort_and_scan as O
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import (

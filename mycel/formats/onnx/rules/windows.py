@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mycel._src.compiler.ir.dims import Dim, product
-from mycel._src.compiler.prims import conv as C
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims import window as W
+from mycel._src.compiler.prims.convolution import conv as C
+from mycel._src.compiler.prims.convolution import window as W
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import (

@@ -1,6 +1,6 @@
 """Bijectors: functions with an inverse and the logarithms of their derivatives."""
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.nn.probability.bijector.base import Bijector as Bijector
 from mycel.nn.probability.bijector.scalar import Exp as Exp
 from mycel.nn.probability.bijector.scalar import GumbelCDF as GumbelCDF

@@ -1,6 +1,6 @@
 """The probability distributions."""
 
-from mycel._src.foundation.names import listing as _listing
+from mycel._src.foundation.public_names import listing as _listing
 from mycel.nn.probability.distribution.base import Distribution as Distribution
 from mycel.nn.probability.distribution.continuous import Cauchy as Cauchy
 from mycel.nn.probability.distribution.continuous import HalfNormal as HalfNormal

@@ -14,7 +14,7 @@ import mycel as ms
 from mycel import Tensor, ops
 from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims import conv as C
+from mycel._src.compiler.prims.convolution import conv as C
 from mycel._src.engines import buffers
 from mycel._src.engines.native.program.compiling import compile_native
 from mycel._src.foundation import dtype as D

@@ -13,10 +13,10 @@ import pytest
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import ordered as O
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims import window as W
+from mycel._src.compiler.prims import sort_and_scan as O
+from mycel._src.compiler.prims.convolution import window as W
 from mycel._src.engines import buffers
 from mycel._src.engines.native.kernels.nest import Nest
 from mycel._src.engines.native.lowering.lower import lower

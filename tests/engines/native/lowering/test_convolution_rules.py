@@ -10,7 +10,7 @@ import pytest
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims.conv import conv, conv_grad_input, conv_grad_weight, window_output
+from mycel._src.compiler.prims.convolution.conv import conv, conv_grad_input, conv_grad_weight, window_output
 from mycel._src.engines.aot.library import library_of
 from mycel._src.engines.native.lowering.convolution_rules import has_conv_nest
 from mycel._src.foundation import dtype as D

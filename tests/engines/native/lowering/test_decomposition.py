@@ -7,7 +7,7 @@ import scipy.linalg
 import mycel as ms
 import mycel.scipy.linalg as linalg
 from mycel import ops
-from mycel._src.compiler.prims.decompositions import lu
+from mycel._src.compiler.prims.linear_algebra.decompositions import lu
 from mycel._src.engines.native.kernels.decomposition_ir import MOST
 from mycel._src.tensors.core.eager import execute
 

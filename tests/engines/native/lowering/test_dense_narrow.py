@@ -11,7 +11,7 @@ import pytest
 from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.conv import conv_grad_weight
+from mycel._src.compiler.prims.convolution.conv import conv_grad_weight
 from mycel._src.engines import buffers
 from mycel._src.engines.native.program.compiling import compile_native
 from mycel._src.foundation import dtype as D

@@ -12,12 +12,12 @@ import pytest
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
-from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import matrix_product as L
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims import window as W
 from mycel._src.compiler.prims.base import Primitive
+from mycel._src.compiler.prims.convolution import window as W
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.engines import buffers
 from mycel._src.engines.native.program.compiling import compile_native

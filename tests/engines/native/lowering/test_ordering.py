@@ -12,7 +12,7 @@ import pytest
 
 import mycel as ms
 from mycel._src.compiler.ir.graph import Graph
-from mycel._src.compiler.prims.ordered import search_sorted, sort, top_k
+from mycel._src.compiler.prims.sort_and_scan import search_sorted, sort, top_k
 from mycel._src.engines import buffers
 from mycel._src.engines.native.program.compiling import compile_native
 from mycel._src.engines.reference import apply

@@ -15,7 +15,7 @@ from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.index import scatter_nd, take
+from mycel._src.compiler.prims.indexing.index import scatter_nd, take
 from mycel._src.engines.native.lowering.lower import lower
 from mycel._src.engines.native.lowering.steps import flat
 from mycel._src.engines.native.program.compiling import prepared

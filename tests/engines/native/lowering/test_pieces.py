@@ -13,7 +13,7 @@ import mycel as ms
 from mycel import Tensor, ops
 from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import matrix_product as L
 from mycel._src.engines.native.kernels.codegen import Kernel
 from mycel._src.engines.native.lowering import pieces_steps
 from mycel._src.engines.native.lowering.lower import lower

@@ -15,10 +15,10 @@ from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import matrix_product as L
 from mycel._src.compiler.prims import reduce as R
-from mycel._src.compiler.prims.normalization import moments
-from mycel._src.compiler.prims.window import window_sum
+from mycel._src.compiler.prims.convolution.window import window_sum
+from mycel._src.compiler.prims.neural.normalization import moments
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.engines.native.program.compiling import compile_native
 from mycel._src.engines.native.program.program import Program

@@ -10,7 +10,7 @@ import pytest
 
 from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.engines import buffers
 from mycel._src.engines.native.lowering import expand as opening

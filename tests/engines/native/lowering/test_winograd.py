@@ -12,7 +12,7 @@ import pytest
 import mycel as ms
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims import conv as C
+from mycel._src.compiler.prims.convolution import conv as C
 from mycel._src.engines import buffers
 from mycel._src.engines.native.kernels.codegen import Kernel
 from mycel._src.engines.native.lowering import winograd_steps

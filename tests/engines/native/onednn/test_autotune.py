@@ -22,7 +22,8 @@ from mycel._src.compiler.prims import elementwise as E
 from mycel._src.engines.native.onednn import autotune
 from mycel._src.engines.native.onednn import binding as dense
 from mycel._src.engines.native.program import stored
-from mycel._src.foundation import cache, config
+from mycel._src.foundation.files import code_cache
+from mycel._src.foundation.settings import config
 
 pytestmark = pytest.mark.skipif(not dense.available(), reason=str(dense.why_unavailable()))
 
@@ -133,7 +134,7 @@ def test_a_file_that_is_not_sound_is_made_anew(
     if content is None:
         path.write_bytes(b"x" + sound[1:])
     else:
-        cache.write(autotune._kind(), path.name, content)
+        code_cache.write(autotune._kind(), path.name, content)
     autotune.chosen.forget()
     again = trials(monkeypatch, 9)
     assert names(product()) == tuned and again.calls == 2

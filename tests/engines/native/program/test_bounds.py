@@ -16,13 +16,13 @@ import pytest
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims import conv as V
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
-from mycel._src.compiler.prims import ordered as O
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims import window as W
+from mycel._src.compiler.prims import sort_and_scan as O
+from mycel._src.compiler.prims.convolution import conv as V
+from mycel._src.compiler.prims.convolution import window as W
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.engines.native.kernels.bounds_ir import size_of, with_checks
 from mycel._src.engines.native.kernels.codegen import NAME, Kernel
 from mycel._src.engines.native.kernels.nest import Buffer

@@ -14,21 +14,21 @@ from mycel._src.compiler.ir.dim_values import evaluate
 from mycel._src.compiler.ir.dims import DimLike, symbol
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import Primitive, constant, outputs_of
-from mycel._src.compiler.prims.linalg import matmul
-from mycel._src.compiler.prims.ordered import cumsum, sort
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.indexing import index as I
+from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.compiler.prims.sort_and_scan import cumsum, sort
 from mycel._src.engines import buffers
 from mycel._src.engines.native.program.compiling import host_steps
 from mycel._src.engines.native.program.instances import Instances
 from mycel._src.engines.native.program.template import Template
 from mycel._src.engines.sizes import programs_of, types_for
+from mycel._src.foundation.bounded_caches import FEW
 from mycel._src.foundation.dtype import float32, int64
-from mycel._src.foundation.remembered import FEW
 
 N = symbol("rows", 2)
 M = symbol("columns", 2)

@@ -11,16 +11,16 @@ import pytest
 import mycel as ms
 from mycel import nn, ops
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims import collectives as C
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.distributed import collectives as C
+from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.compiler.transforms.partition import Fusing
-from mycel._src.compiler.transport import threads
+from mycel._src.compiler.transport import thread_ranks
 from mycel._src.compiler.transport.base import Array
-from mycel._src.compiler.transport.place import transport, within
-from mycel._src.compiler.transport.slowed import Slowed
+from mycel._src.compiler.transport.current_transport import transport, within
+from mycel._src.compiler.transport.delayed_transport import Slowed
 from mycel._src.engines.native.lowering.steps import HostCall, Step
 from mycel._src.engines.native.program.program import build, template_of
 from mycel._src.engines.select import compile_graph
@@ -98,7 +98,7 @@ def test_what_waits_for_several_gathers_at_once_is_no_circle() -> None:
         found = compile_graph(graph)(*[buffers.from_array(a) for a in arrays])
         return [buffers.to_array(f, n.type) for f, n in zip(found, graph.outputs)]
 
-    for y, product in threads.run(2, program):
+    for y, product in thread_ranks.run(2, program):
         assert (y == 15).all() and (product == 15 * 3 * 16).all()
 
 
@@ -149,7 +149,7 @@ def test_results_are_those_of_the_blocking_way(way: str, count: int, monkeypatch
     found = []
     for on in ("0", "1"):
         monkeypatch.setenv("MYCEL_OVERLAP", on)
-        found.append(threads.run(count, program))
+        found.append(thread_ranks.run(count, program))
     for (losses, states), (others, values) in zip(*found):
         assert losses == others and all(np.array_equal(a, b) for a, b in zip(states, values))
 
@@ -187,5 +187,5 @@ def test_an_exchange_that_fails_is_an_error_of_the_call_and_of_no_other() -> Non
         return [buffers.to_array(f, n.type) for f, n in zip(found, graph.outputs)]
 
     expected = np.exp(np.float32(16 * (1 + 4)))
-    for results in threads.run(2, program):
+    for results in thread_ranks.run(2, program):
         assert all(np.allclose(r, expected, rtol=1e-6) for r in results)

@@ -25,8 +25,8 @@ from mycel._src.compiler.ir.printer import to_text
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import REGISTRY, Primitive, get_item
-from mycel._src.compiler.prims.linalg import matmul
 from mycel._src.compiler.prims.loops import loops
+from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.compiler.prims.reduce import reduce_sum
 from mycel._src.engines import buffers
 from mycel._src.engines.native.llvm.target import host
@@ -35,8 +35,8 @@ from mycel._src.engines.native.program.compiling import compile_native
 from mycel._src.engines.native.program.program import Program
 from mycel._src.engines.native.program.template import Template
 from mycel._src.engines.native.report.costs import cost
-from mycel._src.foundation import cache as files
-from mycel._src.foundation import garbage
+from mycel._src.foundation.files import code_cache as files
+from mycel._src.foundation.python_runtime import garbage_collection
 from tests.te.random_programs import drawn
 
 
@@ -195,8 +195,8 @@ def test_the_source_of_the_compiler_is_in_the_key(tmp_path: Path, monkeypatch: p
     for part in ("engines", "compiler/ir", "compiler/loops", "compiler/prims", "compiler/transforms"):
         (tmp_path / "_src" / part).mkdir(parents=True)
         (tmp_path / "_src" / part / "some.py").write_text("A = 1\n")
-    (tmp_path / "_src/foundation").mkdir(parents=True)
-    for name in ("__init__.py", "_src/foundation/config.py", "_src/foundation/dtype.py"):
+    (tmp_path / "_src/foundation/settings").mkdir(parents=True)
+    for name in ("__init__.py", "_src/foundation/settings/config.py", "_src/foundation/dtype.py"):
         (tmp_path / name).write_text("")
     monkeypatch.setattr(stored, "ROOT", tmp_path)
     digest = stored._source.__wrapped__
@@ -213,7 +213,7 @@ def test_the_source_of_the_compiler_is_in_the_key(tmp_path: Path, monkeypatch: p
     assert digest() == last
     monkeypatch.setattr(stored, "open", None, raising=False)
     assert digest() == last
-    (tmp_path / "_src/foundation/config.py").unlink()
+    (tmp_path / "_src/foundation/settings/config.py").unlink()
     assert digest() is None
 
 
@@ -535,18 +535,18 @@ def collecting() -> Iterator[None]:
 
 
 def test_garbage_is_collected_again_after_the_last_block(collecting: None) -> None:
-    with garbage.left_alone():
-        with garbage.left_alone():
+    with garbage_collection.left_alone():
+        with garbage_collection.left_alone():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
-    with pytest.raises(KeyError), garbage.left_alone():
+    with pytest.raises(KeyError), garbage_collection.left_alone():
         raise KeyError
     assert gc.isenabled()
 
 
 def test_a_collector_that_is_off_stays_off(collecting: None) -> None:
     gc.disable()
-    with garbage.left_alone():
+    with garbage_collection.left_alone():
         pass
     assert not gc.isenabled()

@@ -10,9 +10,9 @@ import mycel as ms
 from mycel import ops
 from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims import conv as conv_prims
-from mycel._src.compiler.prims import linalg
+from mycel._src.compiler.prims import matrix_product
 from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.convolution import conv as conv_prims
 from mycel._src.engines.native.program.compiling import compile_native
 from mycel._src.engines.native.report.costs import Cost, cost, operations, plan_costs, total
 
@@ -91,7 +91,7 @@ def test_a_convolution_meets_each_weight_at_each_position() -> None:
 
 def test_sizes_can_be_given() -> None:
     x, y = (input_node(tensor_type(s, ms.float32)) for s in ((4, 6), (6, 5)))
-    program = compile_native(Graph([x, y], [linalg.matmul(S.transpose(S.transpose(x, (1, 0)), (1, 0)), y)]))
+    program = compile_native(Graph([x, y], [matrix_product.matmul(S.transpose(S.transpose(x, (1, 0)), (1, 0)), y)]))
     assert total(program.all_steps, program.number).flops == 2 * 4 * 6 * 5
 
 

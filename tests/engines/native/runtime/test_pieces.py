@@ -15,7 +15,7 @@ from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.devices import runtime
 from mycel._src.engines import buffers
 from mycel._src.foundation import dtype as D
-from mycel._src.foundation import garbage
+from mycel._src.foundation.python_runtime import garbage_collection
 
 MEGABYTE = 1 << 20
 
@@ -25,7 +25,7 @@ def nothing_left() -> Iterator[None]:
     # What other tests left must not go while these count.
     gc.collect()
     runtime.empty_cache()
-    with garbage.left_alone():
+    with garbage_collection.left_alone():
         yield
 
 

@@ -13,10 +13,10 @@ import mycel as ms
 from mycel import Tensor, ops
 from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import constant, outputs_of
-from mycel._src.compiler.prims.recompute import with_root_tapes
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow.recompute import with_root_tapes
 from mycel._src.compiler.prims.reduce import reduce_sum
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.engines.native.lowering.steps import Tape, flat

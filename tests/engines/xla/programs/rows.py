@@ -14,7 +14,7 @@ import numpy as np
 
 import mycel as ms
 from mycel import nn, ops
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.staging.distributed import Layouts, distribute
 from mycel.communication import get_group_size, get_rank, init
 

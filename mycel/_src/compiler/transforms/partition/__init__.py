@@ -5,11 +5,14 @@ collectives explicit nodes. `Sharding` says how one tensor is laid out, `route` 
 layout to another and what that costs, `divisions_of` and `implied` what a node can do.
 """
 
-from mycel._src.compiler.transforms.partition.arrays import shard, whole
-from mycel._src.compiler.transforms.partition.choice import flowing
-from mycel._src.compiler.transforms.partition.division import divisions_of, implied
-from mycel._src.compiler.transforms.partition.fusing import ALONE, BY_SIZE, Fusing
-from mycel._src.compiler.transforms.partition.layouts import (
+from mycel._src.compiler.transforms.partition.collective_fusion import ALONE, BY_SIZE, Fusing
+from mycel._src.compiler.transforms.partition.host_sharding import shard, whole
+from mycel._src.compiler.transforms.partition.node_sharding import divisions_of, implied
+from mycel._src.compiler.transforms.partition.partition_records import Message
+from mycel._src.compiler.transforms.partition.partitioner import Partitioned, opened, partition
+from mycel._src.compiler.transforms.partition.resharding import Move, apply, route
+from mycel._src.compiler.transforms.partition.sharding_propagation import flowing
+from mycel._src.compiler.transforms.partition.tensor_sharding import (
     WHOLE,
     Part,
     Sharding,
@@ -18,9 +21,6 @@ from mycel._src.compiler.transforms.partition.layouts import (
     part_of,
     sharding,
 )
-from mycel._src.compiler.transforms.partition.moves import Move, apply, route
-from mycel._src.compiler.transforms.partition.partitioner import Partitioned, opened, partition
-from mycel._src.compiler.transforms.partition.tasks import Message
 
 __all__ = [
     "ALONE",

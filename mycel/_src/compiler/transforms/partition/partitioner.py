@@ -18,21 +18,37 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from mycel._src.compiler.ir.graph import Graph, Node, Where, at, input_node
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import GET_ITEM, outputs_of
-from mycel._src.compiler.prims.collectives import all_gather
-from mycel._src.compiler.prims.custom import all_nodes
-from mycel._src.compiler.prims.normalization import moments, moments_apart
-from mycel._src.compiler.prims.recompute import after
-from mycel._src.compiler.prims.rounds import known_rounds
-from mycel._src.compiler.transforms.cse import eliminate_common_subexpressions
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow.recompute import after
+from mycel._src.compiler.prims.control_flow.trip_count import known_rounds
+from mycel._src.compiler.prims.custom_derivatives import all_nodes
+from mycel._src.compiler.prims.distributed.collectives import all_gather
+from mycel._src.compiler.prims.neural.normalization import moments, moments_apart
 from mycel._src.compiler.transforms.grad import expanded
-from mycel._src.compiler.transforms.loop_pairs import loop_pairs
-from mycel._src.compiler.transforms.partition.choice import (
+from mycel._src.compiler.transforms.graph_rewriting import use_counts
+from mycel._src.compiler.transforms.loop_residuals import loop_pairs
+from mycel._src.compiler.transforms.optimisation.cse import eliminate_common_subexpressions
+from mycel._src.compiler.transforms.partition.collective_fusion import BY_SIZE, Fusing, fuse
+from mycel._src.compiler.transforms.partition.control_flow import HOLDERS, LIKELY_ROUNDS, Inside, Nested, agreed
+from mycel._src.compiler.transforms.partition.gradient_detection import gradients, is_narrow
+from mycel._src.compiler.transforms.partition.node_sharding import (
+    Local,
+    check_static,
+    factor_part,
+    factors_at,
+    implied,
+    local_outputs,
+)
+from mycel._src.compiler.transforms.partition.parameter_gathering import gathered_again
+from mycel._src.compiler.transforms.partition.partial_sums import adds_into, regrouped, taken_apart
+from mycel._src.compiler.transforms.partition.partition_records import Divided, Message, Task
+from mycel._src.compiler.transforms.partition.resharding import Move, apply, route
+from mycel._src.compiler.transforms.partition.sharding_propagation import (
     BYTES_PER_BYTE,
     BYTES_PER_FLOP,
     Choice,
@@ -41,23 +57,14 @@ from mycel._src.compiler.transforms.partition.choice import (
     choose,
     to_open,
 )
-from mycel._src.compiler.transforms.partition.division import (
-    Local,
-    check_static,
-    factor_part,
-    factors_at,
-    implied,
-    local_outputs,
+from mycel._src.compiler.transforms.partition.tensor_sharding import (
+    WHOLE,
+    Sharding,
+    elements,
+    local_type,
+    need_fit,
+    static,
 )
-from mycel._src.compiler.transforms.partition.fusing import BY_SIZE, Fusing, fuse
-from mycel._src.compiler.transforms.partition.gathering import gathered_again
-from mycel._src.compiler.transforms.partition.gradients import gradients, is_narrow
-from mycel._src.compiler.transforms.partition.layouts import WHOLE, Sharding, elements, local_type, need_fit, static
-from mycel._src.compiler.transforms.partition.moves import Move, apply, route
-from mycel._src.compiler.transforms.partition.nested import HOLDERS, LIKELY_ROUNDS, Inside, Nested, agreed
-from mycel._src.compiler.transforms.partition.sums import adds_into, regrouped, taken_apart
-from mycel._src.compiler.transforms.partition.tasks import Divided, Message, Task
-from mycel._src.compiler.transforms.rewrite import use_counts
 from mycel._src.foundation.dtype import float32
 from mycel._src.foundation.errors import ShapeError
 
@@ -114,7 +121,7 @@ def partition(
 
     >>> from mycel._src.foundation.dtype import float32
     >>> from mycel._src.compiler.ir.types import tensor_type
-    >>> from mycel._src.compiler.prims.linalg import matmul
+    >>> from mycel._src.compiler.prims.matrix_product import matmul
     >>> from mycel._src.compiler.transforms.partition import sharding
     >>> x, w = (input_node(tensor_type(s, float32)) for s in ((8, 6), (6, 4)))
     >>> mesh = Mesh((2,), ("x",))

@@ -12,7 +12,7 @@ from mycel._src.engines.native.dense.byte_machine import VECTORS
 from mycel._src.engines.native.dense.byte_writer import ByteWriter
 from mycel._src.engines.native.dense.rescaling import field_count, rescaled, rescaled_lanes
 from mycel._src.engines.native.llvm.target import RememberedByTarget
-from mycel._src.foundation.remembered import SOME
+from mycel._src.foundation.bounded_caches import SOME
 
 __all__ = ["NUMBERS", "SumForm", "sum_text"]
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 from mycel._src.engines.native.kernels.codegen import NAME
 from mycel._src.engines.native.llvm.builder import Code
 from mycel._src.engines.native.llvm.target import RememberedByTarget
-from mycel._src.foundation.remembered import SOME
+from mycel._src.foundation.bounded_caches import SOME
 
 __all__ = [
     "BLOCK_WORDS",

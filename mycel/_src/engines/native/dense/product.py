@@ -25,7 +25,7 @@ from mycel._src.engines.native.dense.tile import (
 from mycel._src.engines.native.kernels.codegen import NAME
 from mycel._src.engines.native.llvm.builder import Code
 from mycel._src.engines.native.llvm.target import RememberedByTarget
-from mycel._src.foundation.remembered import SOME
+from mycel._src.foundation.bounded_caches import SOME
 
 __all__ = ["NEAR", "NUMBERS", "product_text"]
 

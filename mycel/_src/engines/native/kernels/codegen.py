@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mycel._src.compiler.ir.dims import DimLike, is_one, is_zero
-from mycel._src.compiler.loops.counting import Count
+from mycel._src.compiler.loops.operation_counts import Count
 from mycel._src.engines.native.kernels.deduplication import digest_of
 from mycel._src.engines.native.kernels.guarded import GuardedWriter
 from mycel._src.engines.native.kernels.nest import Expr, Nest, Reduce, Store
@@ -29,7 +29,7 @@ from mycel._src.engines.native.kernels.texts import Text, packed
 from mycel._src.engines.native.kernels.values import Word
 from mycel._src.engines.native.llvm.target import target
 from mycel._src.engines.native.math import library as vector_math
-from mycel._src.foundation.remembered import MANY, Remembered
+from mycel._src.foundation.bounded_caches import MANY, Remembered
 from mycel._src.foundation.spans import timed
 
 __all__ = ["Kernel", "NestWriter", "generate", "grain"]

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification and its derivative as LLVM IR (`prims.ctc`).
+"""Connectionist temporal classification and its derivative as LLVM IR (`prims.neural.ctc`).
 
 One kernel takes sequences of the batch through all times. States are lanes, in two rows: those of
 the blanks, number 0 to L, and those of the labels, number 0 to L - 1. A step needs the same place
@@ -16,8 +16,8 @@ from contextlib import contextmanager
 
 from mycel._src.engines.native.kernels.vector_ir import Vectors
 from mycel._src.engines.native.llvm.target import RememberedByTarget
+from mycel._src.foundation.bounded_caches import SOME
 from mycel._src.foundation.dtype import DType
-from mycel._src.foundation.remembered import SOME
 
 __all__ = ["NAMES", "NUMBERS", "ROWS", "backward_text", "forward_text"]
 
@@ -36,8 +36,8 @@ ROWS = len(_ROWS)
 class _Writer(Vectors):
     """The writer of a kernel for elements of type `dtype`.
 
-    `way` is "forward" or "backward", `merge` is that of `prims.ctc`, and `keeps` tells whether
-    alpha is one of the kernel's operands.
+    `way` is "forward" or "backward", `merge` is that of `prims.neural.ctc`, and `keeps` tells
+    whether alpha is one of the kernel's operands.
     """
 
     def __init__(self, dtype: DType, way: str, merge: bool, keeps: bool) -> None:

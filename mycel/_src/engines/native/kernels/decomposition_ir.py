@@ -12,8 +12,8 @@ from __future__ import annotations
 from mycel._src.engines.native.kernels.codegen import NAME
 from mycel._src.engines.native.llvm.builder import Code
 from mycel._src.engines.native.llvm.target import RememberedByTarget, target
+from mycel._src.foundation.bounded_caches import SOME
 from mycel._src.foundation.dtype import DType
-from mycel._src.foundation.remembered import SOME
 
 __all__ = ["MOST", "cholesky_text", "lu_text", "solve_text"]
 

@@ -20,7 +20,7 @@ from typing import Any
 from mycel._src.compiler.ir.dims import DimLike, is_one
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims.base import Primitive
-from mycel._src.compiler.prims.conv import conv, conv_grad_input, conv_grad_weight
+from mycel._src.compiler.prims.convolution.conv import conv, conv_grad_input, conv_grad_weight
 from mycel._src.engines.native.kernels.codegen import NAME, Kernel
 from mycel._src.engines.native.kernels.values import Word
 from mycel._src.engines.native.kernels.views import View

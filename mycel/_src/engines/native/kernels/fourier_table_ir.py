@@ -20,8 +20,8 @@ import numpy as np
 from mycel._src.engines.native.kernels.fourier_codelets import Number
 from mycel._src.engines.native.kernels.fourier_vectors import Array, Load, Store, Vectors, vector_lanes, write_turns
 from mycel._src.engines.native.llvm.target import RememberedByTarget
+from mycel._src.foundation.bounded_caches import SOME
 from mycel._src.foundation.dtype import DType
-from mycel._src.foundation.remembered import SOME
 
 __all__ = ["TableForm", "table_numbers", "table_text"]
 

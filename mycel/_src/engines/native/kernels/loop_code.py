@@ -16,9 +16,9 @@ from typing import NamedTuple
 from mycel._src.compiler.ir.dim_values import symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike, is_one, product
 from mycel._src.compiler.loops import legality
-from mycel._src.compiler.loops.analysis import highest
-from mycel._src.compiler.loops.counting import counted
+from mycel._src.compiler.loops.access_analysis import highest
 from mycel._src.compiler.loops.formulas import Formula, Place
+from mycel._src.compiler.loops.operation_counts import counted
 from mycel._src.compiler.loops.programs import COMBINES, Array, For, If, Set, Statement, listed, statements
 from mycel._src.engines.native.kernels import emit
 from mycel._src.engines.native.kernels.codegen import NAME, Kernel

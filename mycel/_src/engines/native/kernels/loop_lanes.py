@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from mycel._src.compiler.ir.dim_values import symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike, product
 from mycel._src.compiler.loops import legality
-from mycel._src.compiler.loops.analysis import sites, step_of
+from mycel._src.compiler.loops.access_analysis import sites, step_of
 from mycel._src.compiler.loops.formulas import Formula, Place, reads_of
 from mycel._src.compiler.loops.programs import COMBINES, Array, For, If, Set, Statement, statements
 from mycel._src.engines.native.kernels import emit

@@ -25,13 +25,13 @@ from mycel._src.engines.native.kernels.codegen import NAME
 from mycel._src.engines.native.llvm.builder import Code
 from mycel._src.engines.native.llvm.target import RememberedByTarget, target
 from mycel._src.engines.native.math import library
+from mycel._src.foundation.bounded_caches import SOME
 from mycel._src.foundation.dtype import DType
-from mycel._src.foundation.remembered import SOME
 
 __all__ = ["Form", "backward_text", "forward_text", "lanes_of", "names_of_words"]
 
 _NUMBERS = ("time", "batch", "hidden", "first", "step", "ticks", "panels", "p_offset", "p_time", "p_row")
-# In which order the weights' rows meet cotangents is in `prims.recurrence`.
+# In which order the weights' rows meet cotangents is in `prims.neural.recurrence`.
 _GATES = {"tanh": 1, "relu": 1, "gru": 3, "lstm": 4}
 _PARTS = {"tanh": 1, "relu": 1, "gru": 4, "lstm": 4}
 # Tiles whose sums lie on the stack at once; rows of a panel that stay in a near cache meanwhile;
@@ -43,9 +43,10 @@ TILES, DEEP, AHEAD = 8, 512, 16
 class Form:
     """What a kernel's text depends on.
 
-    `mode`, `masked` and `given` are those of `prims.recurrence`, `backward` tells the derivative,
-    `dtype` is the element type. `vectors` is the number of vectors of a panel, `whole` says that
-    panels end where states do, and `keeps` that the values for the derivative are written.
+    `mode`, `masked` and `given` are those of `prims.neural.recurrence`, `backward` tells the
+    derivative, `dtype` is the element type. `vectors` is the number of vectors of a panel, `whole`
+    says that panels end where states do, and `keeps` that the values for the derivative are
+    written.
     """
 
     mode: str

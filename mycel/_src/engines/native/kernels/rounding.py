@@ -18,8 +18,8 @@ from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims.base import Rounding
 from mycel._src.engines.native.kernels.nest import Builder, Expr
-from mycel._src.foundation import config
 from mycel._src.foundation.dtype import DType, bfloat16, float16
+from mycel._src.foundation.settings import config
 
 __all__ = ["is_narrow", "is_rounded", "rounded", "setting"]
 

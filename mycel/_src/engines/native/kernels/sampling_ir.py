@@ -1,4 +1,4 @@
-"""Images read between their elements as LLVM IR (`prims.sampling`).
+"""Images read between their elements as LLVM IR (`prims.neural.image_sampling`).
 
 Where the elements around a position lie, and their weights, are the same for all channels. A kernel
 computes them once for a block of positions, which are lanes, keeps them on the stack, and goes over
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from mycel._src.engines.native.kernels.vector_ir import Vectors
 from mycel._src.engines.native.llvm.target import RememberedByTarget
+from mycel._src.foundation.bounded_caches import SOME
 from mycel._src.foundation.dtype import DType
-from mycel._src.foundation.remembered import SOME
 
 __all__ = ["CHANNELS", "Form", "block_of", "names_of_words", "sampling_text"]
 
@@ -31,7 +31,7 @@ class Form:
     """What a kernel's text depends on.
 
     `what` is "sample", "add" or "slopes", `rank` the number of axes of the image, and `linear` as
-    in `prims.sampling`.
+    in `prims.neural.image_sampling`.
     """
 
     what: str

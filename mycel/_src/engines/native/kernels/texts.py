@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 
-from mycel._src.foundation.ends import Interned
+from mycel._src.foundation.python_runtime.finalization import Interned
 
 __all__ = ["Text", "packed"]
 

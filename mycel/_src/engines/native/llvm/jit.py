@@ -21,10 +21,11 @@ from mycel._src.engines.failures import no_memory
 from mycel._src.engines.native.llvm.generation import LOOPS_MARK, Generator
 from mycel._src.engines.native.llvm.pages import CodePages
 from mycel._src.engines.native.llvm.target import host
-from mycel._src.foundation import cache, locks
+from mycel._src.foundation.files import code_cache
+from mycel._src.foundation.python_runtime.scoped_process_settings import Block, WhileOpen
 from mycel._src.foundation.spans import timed
-from mycel._src.foundation.system_memory import addresses_left
-from mycel._src.foundation.while_open import Block, WhileOpen
+from mycel._src.foundation.system import locks
+from mycel._src.foundation.system.system_memory import addresses_left
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -161,7 +162,7 @@ class Modules:
         """Compile a module, unless it was begun before."""
         if text in self._codes or text in self._made:
             return
-        code = cache.read(_objects(), _digest(text)) if cache.is_on() else None
+        code = code_cache.read(_objects(), _digest(text)) if code_cache.is_on() else None
         if code is not None:
             self._codes[text] = code
             return
@@ -211,8 +212,8 @@ class Modules:
                 if made.done():
                     del self._made[text]
                 raise
-            if cache.is_on():
-                cache.write(_objects(), _digest(text), self._codes[text])
+            if code_cache.is_on():
+                code_cache.write(_objects(), _digest(text), self._codes[text])
         return self._codes[text]
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast
 
 import llvmlite.binding as llvm
 
-from mycel._src.foundation.remembered import Remembered
+from mycel._src.foundation.bounded_caches import Remembered
 
 __all__ = ["LEVELS", "RememberedByTarget", "Target", "host", "making_for", "processor", "target"]
 

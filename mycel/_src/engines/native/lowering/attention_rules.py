@@ -5,7 +5,7 @@ from __future__ import annotations
 from mycel._src.compiler.ir.dims import is_zero
 from mycel._src.compiler.ir.graph import Node, at
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims.attention import attention, attention_grad
+from mycel._src.compiler.prims.neural.attention import attention, attention_grad
 from mycel._src.foundation import dtype as D
 
 __all__ = ["ATTENTION", "has_kernel", "widened_attention"]

@@ -18,7 +18,7 @@ from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims.base import GET_ITEM
 from mycel._src.compiler.prims.shape import CONCAT, RESHAPE
-from mycel._src.compiler.transforms.loop_pairs import loop_pairs
+from mycel._src.compiler.transforms.loop_residuals import loop_pairs
 from mycel._src.engines.native.kernels.loops import arrange
 from mycel._src.engines.native.kernels.nest import Buffer, Builder, Expr, Loop, Nest, Site, Store, affine
 from mycel._src.engines.native.kernels.views import View, contiguous_strides, element_count, like_order, row_major

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.compiler.prims.rescaled import rescaled_conv, rescaled_pool, rescaled_sum
-from mycel._src.compiler.transforms.quantise.freezing import array_of
+from mycel._src.compiler.prims.neural.requantised_layers import rescaled_conv, rescaled_pool, rescaled_sum
+from mycel._src.compiler.transforms.quantise.graph_freezing import array_of
 from mycel._src.engines.native.dense.byte_machine import byte_machine, has_many_registers
 from mycel._src.foundation import dtype as D
 

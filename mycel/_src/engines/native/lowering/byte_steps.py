@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.compiler.prims.rescaled import rescaled_pool, rescaled_sum
-from mycel._src.compiler.transforms.quantise.freezing import array_of
+from mycel._src.compiler.prims.neural.requantised_layers import rescaled_pool, rescaled_sum
+from mycel._src.compiler.transforms.quantise.graph_freezing import array_of
 from mycel._src.engines.native.dense.byte_depthwise import NUMBERS as DEPTHWISE_NUMBERS
 from mycel._src.engines.native.dense.byte_depthwise import DepthwiseForm, depthwise_text
 from mycel._src.engines.native.dense.byte_machine import PAIRS, PLAIN, VECTORS, byte_machine, has_many_registers

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mycel._src.compiler.ir.dims import is_one
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.compiler.prims.conv import conv
-from mycel._src.compiler.prims.linalg import matmul
-from mycel._src.compiler.prims.quantisation import int_conv, int_matmul
+from mycel._src.compiler.prims.convolution.conv import conv
+from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.compiler.prims.neural.quantisation import int_conv, int_matmul
 from mycel._src.engines.native.dense.words import unit_for
 from mycel._src.engines.native.llvm.target import target
 from mycel._src.foundation import dtype as D

@@ -23,7 +23,7 @@ import numpy as np
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.dims import is_one
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.compiler.prims.quantisation import int_conv, int_matmul
+from mycel._src.compiler.prims.neural.quantisation import int_conv, int_matmul
 from mycel._src.engines.native.dense.channels import NEAR, Image, Tile, channel_kernel, is_read_in_place
 from mycel._src.engines.native.dense.depthwise_bytes import Bytes, depthwise_bytes_kernel, order
 from mycel._src.engines.native.dense.depthwise_channels import Line, depthwise_channel_kernel

@@ -21,8 +21,8 @@ from typing import Any
 
 from mycel._src.compiler.ir.dims import Dim, DimLike, is_one, same
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.compiler.prims.conv import conv, conv_grad_input, conv_grad_weight
-from mycel._src.compiler.prims.quantisation import int_conv
+from mycel._src.compiler.prims.convolution.conv import conv, conv_grad_input, conv_grad_weight
+from mycel._src.compiler.prims.neural.quantisation import int_conv
 from mycel._src.engines.native.kernels.nest import ZERO, Affine, Guard, affine
 from mycel._src.engines.native.lowering.view_rules import Position
 

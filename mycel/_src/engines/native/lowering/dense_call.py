@@ -10,7 +10,7 @@ from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.dims import DimLike
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims.base import Primitive
-from mycel._src.compiler.prims.conv import conv, conv_grad_input, conv_grad_weight
+from mycel._src.compiler.prims.convolution.conv import conv, conv_grad_input, conv_grad_weight
 from mycel._src.engines.native.kernels.nest import Buffer
 from mycel._src.engines.native.kernels.views import View, contiguous_strides, row_major
 from mycel._src.engines.native.onednn import binding as dense

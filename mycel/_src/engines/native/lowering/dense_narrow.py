@@ -13,8 +13,8 @@ from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.dims import is_one, is_zero, product, same
 from mycel._src.compiler.ir.graph import Node, input_node
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims.conv import conv_grad_weight
-from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.convolution.conv import conv_grad_weight
+from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.engines.native.kernels.nest import Buffer
 from mycel._src.engines.native.kernels.views import View, contiguous_strides, row_major
 from mycel._src.engines.native.lowering.builder import StepBuilder

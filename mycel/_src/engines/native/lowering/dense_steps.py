@@ -12,8 +12,8 @@ from __future__ import annotations
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.dims import is_one, product
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.compiler.prims.conv import conv, conv_grad_input, conv_grad_weight
-from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.convolution.conv import conv, conv_grad_input, conv_grad_weight
+from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.engines.native.kernels.depthwise import depthwise_kernel, prefers_rows
 from mycel._src.engines.native.kernels.nest import Buffer
 from mycel._src.engines.native.kernels.views import View, row_major

@@ -14,8 +14,8 @@ import math
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.dims import DimLike, is_one, is_zero, same
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.compiler.prims.conv import conv, conv_grad_weight
-from mycel._src.compiler.prims.linalg import matmul
+from mycel._src.compiler.prims.convolution.conv import conv, conv_grad_weight
+from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.engines.native.kernels.nest import Access, Buffer, Builder, Loop, Nest, Store, affine
 from mycel._src.engines.native.kernels.views import View, contiguous_strides
 from mycel._src.engines.native.lowering.builder import StepBuilder

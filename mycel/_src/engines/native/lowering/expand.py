@@ -5,13 +5,13 @@ from __future__ import annotations
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.prims.base import CONSTANT, GET_ITEM
-from mycel._src.compiler.prims.conv import conv, conv_grad_input, conv_grad_weight
+from mycel._src.compiler.prims.convolution.conv import conv, conv_grad_input, conv_grad_weight
 from mycel._src.compiler.prims.fourier import fourier_from_half, fourier_half
-from mycel._src.compiler.prims.index import checked
-from mycel._src.compiler.prims.quantisation import int_conv
-from mycel._src.compiler.prims.rescaled import rescaled_conv, rescaled_pool, rescaled_sum
+from mycel._src.compiler.prims.indexing.index import checked
+from mycel._src.compiler.prims.neural.quantisation import int_conv
+from mycel._src.compiler.prims.neural.requantised_layers import rescaled_conv, rescaled_pool, rescaled_sum
 from mycel._src.compiler.prims.shape import SIZE, iota
-from mycel._src.compiler.transforms.opening import by_definition, opened
+from mycel._src.compiler.transforms.expansion import by_definition, opened
 from mycel._src.engines.native.kernels import emit
 from mycel._src.engines.native.lowering.attention_rules import ATTENTION, has_kernel, widened_attention
 from mycel._src.engines.native.lowering.byte_rules import has_byte_kernel

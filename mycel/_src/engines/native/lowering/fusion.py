@@ -18,8 +18,8 @@ from mycel._src.compiler.ir.dims import DimLike, same
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims.base import GET_ITEM
-from mycel._src.compiler.prims.index import take_add
-from mycel._src.compiler.prims.loop_gradient import while_grad
+from mycel._src.compiler.prims.control_flow.while_gradient import while_grad
+from mycel._src.compiler.prims.indexing.index import take_add
 from mycel._src.compiler.prims.shape import SLICE
 from mycel._src.engines.native.llvm.target import target
 from mycel._src.engines.native.lowering.channel_rules import is_channelled

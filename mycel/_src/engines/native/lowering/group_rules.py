@@ -16,7 +16,7 @@ from typing import Protocol
 
 from mycel._src.compiler.ir.dims import DimLike, is_one, same
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.compiler.prims.window import lowest
+from mycel._src.compiler.prims.convolution.window import lowest
 from mycel._src.engines.native.kernels import emit
 from mycel._src.engines.native.kernels.nest import ZERO, Access, Affine, Builder, Expr, Guard, Loop, Reduce, affine
 from mycel._src.engines.native.lowering.builder import StepBuilder

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.dims import DimLike, is_one
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.compiler.prims.index import checked
+from mycel._src.compiler.prims.indexing.index import checked
 from mycel._src.engines.native.kernels.loops import SHORT
 from mycel._src.engines.native.kernels.nest import Affine, Buffer, Builder, Expr, Nest, Reduce, Store
 from mycel._src.engines.native.kernels.rounding import rounded

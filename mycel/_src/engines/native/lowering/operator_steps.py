@@ -14,10 +14,10 @@ from mycel._src.compiler.ir.dim_values import hint, substitute, symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike, is_zero, maximum, product, same
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.loops import legality
-from mycel._src.compiler.loops.analysis import extremes, highest, lone_indices, reads_in, step_of
-from mycel._src.compiler.loops.distribution import distributed
+from mycel._src.compiler.loops.access_analysis import extremes, highest, lone_indices, reads_in, step_of
+from mycel._src.compiler.loops.array_expansion import spread
 from mycel._src.compiler.loops.formulas import Formula, Term, reads_of
-from mycel._src.compiler.loops.gathering import Perfect, perfect
+from mycel._src.compiler.loops.loop_distribution import distributed
 from mycel._src.compiler.loops.programs import (
     COMBINES,
     NEUTRAL,
@@ -29,7 +29,7 @@ from mycel._src.compiler.loops.programs import (
     with_sizes,
     written,
 )
-from mycel._src.compiler.loops.spreading import spread
+from mycel._src.compiler.loops.scatter_to_gather import Perfect, perfect
 from mycel._src.compiler.prims.loops import sizes_of
 from mycel._src.engines.native.kernels.loop_code import Round, is_shared, longest_of
 from mycel._src.engines.native.kernels.loop_lanes import write_loops

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mycel._src.compiler.ir.dims import is_one, is_zero, product, same
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.compiler.prims.conv import conv, conv_grad_input, conv_grad_weight
+from mycel._src.compiler.prims.convolution.conv import conv, conv_grad_input, conv_grad_weight
 from mycel._src.engines.native.kernels.nest import Affine, Buffer, Builder, Loop, Nest, Store, affine
 from mycel._src.engines.native.kernels.views import View, row_major
 from mycel._src.engines.native.lowering.builder import StepBuilder

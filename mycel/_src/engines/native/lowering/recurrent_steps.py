@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from mycel._src.compiler.ir.dims import DimLike, product
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.compiler.prims.recurrence import GATES, KEPT, given_to_grad
+from mycel._src.compiler.prims.neural.recurrence import GATES, KEPT, given_to_grad
 from mycel._src.engines.native.kernels.codegen import Kernel
 from mycel._src.engines.native.kernels.nest import Access, Affine, Buffer, Builder, Expr, Loop, Nest, Store, affine
 from mycel._src.engines.native.kernels.recurrent_ir import Form, backward_text, forward_text, lanes_of, names_of_words

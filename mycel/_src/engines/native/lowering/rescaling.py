@@ -6,7 +6,7 @@ import numpy as np
 
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims.base import constant
-from mycel._src.compiler.prims.quantisation import requantize
+from mycel._src.compiler.prims.neural.quantisation import requantize
 from mycel._src.engines.native.dense.words import FAMILIES
 from mycel._src.engines.native.kernels.nest import Builder, Expr
 from mycel._src.engines.native.kernels.rescaling import HIGH, WHOLE

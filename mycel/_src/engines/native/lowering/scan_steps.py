@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mycel._src.compiler.ir.dims import is_one
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.compiler.prims.ordered import cummax, cummin, cumprod, cumsum
+from mycel._src.compiler.prims.sort_and_scan import cummax, cummin, cumprod, cumsum
 from mycel._src.engines.native.kernels.nest import ZERO, Buffer, Builder, Loop, Nest, Store, affine
 from mycel._src.engines.native.kernels.views import View, like_order
 from mycel._src.engines.native.lowering.builder import StepBuilder

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.compiler.prims.attention import attention
-from mycel._src.compiler.prims.decompositions import cholesky, lu, triangular_solve
+from mycel._src.compiler.prims.linear_algebra.decompositions import cholesky, lu, triangular_solve
+from mycel._src.compiler.prims.neural.attention import attention
 from mycel._src.engines.native.lowering.assembling_steps import concat_step, pad_step
 from mycel._src.engines.native.lowering.attention_rules import ATTENTION
 from mycel._src.engines.native.lowering.builder import StepBuilder

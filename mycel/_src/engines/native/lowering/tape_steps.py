@@ -8,7 +8,7 @@ recording on a second tape, before the backward loop goes through them. The tape
 carried values that the derivative reads, or all of them where iterations are run again.
 
 Programs without a runtime cannot let a tape grow. Theirs has room for the rounds that the loop's
-form allows at most (`transforms/rounds.py`), behind its header.
+form allows at most (`transforms/trip_count_bounds.py`), behind its header.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dataclasses import replace
 from mycel._src.compiler.ir.dims import DimLike
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, toposort
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import index as I
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.transforms.rounds import most_rounds
+from mycel._src.compiler.prims.indexing import index as I
+from mycel._src.compiler.transforms.trip_count_bounds import most_rounds
 from mycel._src.engines.native.kernels.nest import Buffer
 from mycel._src.engines.native.kernels.views import View, row_major
 from mycel._src.engines.native.llvm.target import target as processor

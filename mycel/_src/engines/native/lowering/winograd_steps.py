@@ -24,7 +24,7 @@ from typing import NamedTuple
 from mycel._src.compiler.ir.dims import is_one, is_zero, product
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims.base import Primitive
-from mycel._src.compiler.prims.conv import conv, conv_grad_input, conv_grad_weight
+from mycel._src.compiler.prims.convolution.conv import conv, conv_grad_input, conv_grad_weight
 from mycel._src.engines.native.dense.tile import tile_for
 from mycel._src.engines.native.kernels.nest import Access, Affine, Buffer, Builder, Expr, Loop, Nest, Store, affine
 from mycel._src.engines.native.kernels.views import View, row_major
@@ -32,8 +32,8 @@ from mycel._src.engines.native.lowering.batch_axes import Axis
 from mycel._src.engines.native.lowering.builder import StepBuilder
 from mycel._src.engines.native.lowering.dense_strides import channels_last
 from mycel._src.engines.native.lowering.product_steps import product_kernel
-from mycel._src.foundation import config
 from mycel._src.foundation import dtype as D
+from mycel._src.foundation.settings import config
 
 __all__ = ["setting", "winograd_step"]
 

@@ -24,7 +24,7 @@ from mycel._src.engines.native.math import special as _special
 from mycel._src.engines.native.math import trigonometric as _trig
 from mycel._src.engines.native.math.build import FORMATS, INF, NAN, Builder, Value, fabs, select, type_text
 from mycel._src.engines.native.math.range_reduction import TABLE
-from mycel._src.foundation.remembered import SOME, Remembered
+from mycel._src.foundation.bounded_caches import SOME, Remembered
 
 _BODIES: dict[str, Callable[..., Value]] = {
     "exp": _exp.exp,

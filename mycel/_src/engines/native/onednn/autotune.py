@@ -27,9 +27,11 @@ import numpy as np
 from mycel._src.engines.native.llvm.target import host
 from mycel._src.engines.native.onednn import library as dnnl
 from mycel._src.engines.native.onednn.plan import ALIGNMENT, Plan, Product, Unsupported
-from mycel._src.foundation import cache, config, locks
+from mycel._src.foundation.bounded_caches import MANY, Remembered
+from mycel._src.foundation.files import code_cache
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.remembered import MANY, Remembered
+from mycel._src.foundation.settings import config
+from mycel._src.foundation.system import locks
 
 __all__ = ["RULE", "chosen", "is_on", "measure", "quickest", "setting"]
 
@@ -72,13 +74,13 @@ def quickest(work: tuple[Any, ...], ways: Sequence[str], build: Callable[[str], 
         if way is not None:
             return build(way)
         digest = _digest(work, key[0])
-        stored = cache.read(_kind(), digest) if cache.is_on() else None
+        stored = code_cache.read(_kind(), digest) if code_cache.is_on() else None
         way = "" if stored is None else stored.decode("ascii", "replace")
         plan = _possible(build, way) if way in (RULE, *ways) else None
         if plan is None:
             way, plan = _tried(work, ways, build)
-            if cache.is_on():
-                cache.write(_kind(), digest, way.encode())
+            if code_cache.is_on():
+                code_cache.write(_kind(), digest, way.encode())
         chosen.enter(key, way)
         return plan
 

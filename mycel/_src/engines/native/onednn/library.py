@@ -34,9 +34,9 @@ from typing import Any
 from mycel._src.engines.native.threads.imports import imports, lead
 from mycel._src.engines.native.threads.pool import pool
 from mycel._src.engines.native.threads.teams_ir import OPENMP
-from mycel._src.foundation import locks
+from mycel._src.foundation.files.file_ownership import Refused, check_code
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.ownership import Refused, check_code
+from mycel._src.foundation.system import locks
 
 FILE_NAMES = ("libdnnl.so.3", "libdnnl.3.dylib", "dnnl.dll")
 DISTRIBUTION = "onednn-cpu-gomp"

@@ -24,9 +24,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from mycel._src.engines.native.onednn import library as dnnl
-from mycel._src.foundation import ends, locks
-from mycel._src.foundation.remembered import SOME, Remembered
+from mycel._src.foundation.bounded_caches import SOME, Remembered
+from mycel._src.foundation.python_runtime import finalization
 from mycel._src.foundation.spans import span
+from mycel._src.foundation.system import locks
 
 ALIGNMENT = 64
 # The interface counts in 64 bits, kernels behind it in 32.
@@ -161,7 +162,7 @@ class Handles:
         """Let this object destroy `handle`, by the function `destroy`."""
         address = ctypes.cast(getattr(dnnl.library().c, destroy), ctypes.c_void_p).value or 0
         # A function of C; at exit the operating system takes what is left.
-        ends.at_end(self, functools.partial(_DESTROYS(address), handle))
+        finalization.at_end(self, functools.partial(_DESTROYS(address), handle))
         return handle
 
 

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.ir.places import excerpt
+from mycel._src.compiler.ir.source_locations import excerpt
 from mycel._src.engines.native.kernels.codegen import Kernel
 from mycel._src.engines.native.kernels.nest import Buffer, Nest
 from mycel._src.engines.native.kernels.views import View

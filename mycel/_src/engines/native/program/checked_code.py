@@ -7,7 +7,7 @@ from __future__ import annotations
 from mycel._src.engines.native.kernels.bounds_ir import with_checks
 from mycel._src.engines.native.kernels.codegen import Kernel
 from mycel._src.engines.native.runtime.checking import is_on
-from mycel._src.foundation.remembered import SOME, Remembered
+from mycel._src.foundation.bounded_caches import SOME, Remembered
 
 __all__ = ["text_of"]
 

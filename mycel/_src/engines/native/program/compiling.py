@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mycel._src.compiler.ir.decisions import Decisions, deciding
 from mycel._src.compiler.ir.dim_values import symbols_in
+from mycel._src.compiler.ir.dimension_guards import Decisions, deciding
 from mycel._src.compiler.ir.graph import Graph, Node
-from mycel._src.compiler.prims.linalg import matmul
-from mycel._src.compiler.transforms.attention import with_attention
+from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.compiler.transforms.attention_fusion import with_attention
 from mycel._src.compiler.transforms.complex_pairs import complex_pairs
-from mycel._src.compiler.transforms.passes import optimize
-from mycel._src.compiler.transforms.quantise.learning import without_stand_ins
-from mycel._src.compiler.transforms.reductions import split_reductions
-from mycel._src.compiler.transforms.rescaled import with_rescaled
+from mycel._src.compiler.transforms.optimisation.passes import optimize
+from mycel._src.compiler.transforms.optimisation.split_reductions import split_reductions
+from mycel._src.compiler.transforms.quantise.integer_training import without_stand_ins
+from mycel._src.compiler.transforms.quantise.requantisation_fusion import with_rescaled
 from mycel._src.compiler.transforms.specialize import inner_sizes
 from mycel._src.engines.native.dense.byte_machine import byte_machine
 from mycel._src.engines.native.lowering.expand import expand
@@ -21,8 +21,8 @@ from mycel._src.engines.native.lowering.lower import lower
 from mycel._src.engines.native.onednn.binding import Unsupported
 from mycel._src.engines.native.program import stored
 from mycel._src.engines.native.program.program import Program, template_of
-from mycel._src.foundation import garbage
 from mycel._src.foundation.log import logger
+from mycel._src.foundation.python_runtime import garbage_collection
 
 __all__ = ["compile_native", "host_steps", "prepared"]
 
@@ -35,7 +35,7 @@ def compile_native(graph: Graph, aliases: Mapping[int, int] | None = None) -> Pr
     `aliases` maps outputs to the inputs into whose memory they are written.
     """
     aliases = dict(aliases or {})
-    with garbage.left_alone():
+    with garbage_collection.left_alone():
         key = stored.key_of(graph, aliases)
         if key is not None:
             template = stored.load(key, graph, aliases)

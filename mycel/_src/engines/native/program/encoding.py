@@ -19,7 +19,7 @@ import numpy as np
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.transforms.specialize import concrete
-from mycel._src.compiler.transport.channel import Started, channel
+from mycel._src.compiler.transport.async_channel import Started, channel
 from mycel._src.engines.failures import note_host_step
 from mycel._src.engines.native.kernels.codegen import Kernel, grain
 from mycel._src.engines.native.kernels.nest import FAR, Buffer, Nest, Site

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mycel._src.compiler.ir.decisions import Decisions, current_decisions, deciding
 from mycel._src.compiler.ir.dim_values import symbols_in
+from mycel._src.compiler.ir.dimension_guards import Decisions, current_decisions, deciding
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.transforms.complex_pairs import complex_pairs
-from mycel._src.compiler.transforms.passes import optimize
+from mycel._src.compiler.transforms.optimisation.passes import optimize
+from mycel._src.compiler.transforms.optimisation.split_symbolic_reductions import split_symbolic
 from mycel._src.compiler.transforms.specialize import specialize
-from mycel._src.compiler.transforms.symbolic_reductions import split_symbolic
 from mycel._src.engines.base import Entry, Sized
 from mycel._src.engines.native.kernels.nest import FAR
 from mycel._src.engines.native.lowering.expand import expand
@@ -28,9 +28,9 @@ from mycel._src.engines.native.onednn.binding import Unsupported
 from mycel._src.engines.native.program.program import Program
 from mycel._src.engines.native.program.template import Template
 from mycel._src.engines.sizes import BySizes
-from mycel._src.foundation import garbage
+from mycel._src.foundation.bounded_caches import FEW, Remembered
 from mycel._src.foundation.errors import ShapeError
-from mycel._src.foundation.remembered import FEW, Remembered
+from mycel._src.foundation.python_runtime import garbage_collection
 
 __all__ = ["Instances"]
 
@@ -64,7 +64,7 @@ class Instances(BySizes[Program], Sized):
         self.fixed = frozenset(symbols_in(*fixed))
 
     def make(self, sizes: Mapping[str, int]) -> Program:
-        with garbage.left_alone():
+        with garbage_collection.left_alone():
             return self._made(sizes)
 
     def _made(self, sizes: Mapping[str, int]) -> Program:

@@ -2,7 +2,7 @@
 
 An exchange becomes two steps: one that begins it once its operands are there, and one that waits
 for its results, which stands in front of the first step that needs them. What happens between is
-`transport.channel`'s: the first step hands over a copy of the operands, and the second writes
+`transport.async_channel`'s: the first step hands over a copy of the operands, and the second writes
 the results, so that no memory of the program is touched between the two.
 
 All ranks have to begin exchanges in one order. It is that in which their results are needed: by the

@@ -17,7 +17,7 @@ from typing import Any
 from mycel._src.compiler.ir.dims import InconclusiveDimension
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.ir.types import MOST_BYTES, TensorType
-from mycel._src.compiler.transport.channel import channel
+from mycel._src.compiler.transport.async_channel import channel
 from mycel._src.engines.failures import index_out_of_range
 from mycel._src.engines.native.lowering.steps import Call, HostCall, Nested, Step, Tape
 from mycel._src.engines.native.program.encoding import Encoded, Table, signed
@@ -25,13 +25,14 @@ from mycel._src.engines.native.program.template import Template
 from mycel._src.engines.native.runtime.recursion_ir import LEVELS, RECORD_BYTES
 from mycel._src.engines.native.runtime.runtime import runtime
 from mycel._src.engines.native.runtime.runtime_ir import PROGRAM
-from mycel._src.foundation import ends, locks
+from mycel._src.foundation.python_runtime import finalization
 from mycel._src.foundation.spans import timed
+from mycel._src.foundation.system import locks
 
 __all__ = ["ARENA", "Program", "build", "holders", "program_of", "programs", "release_arenas", "template_of"]
 
-_programs: ends.Living[Program] = ends.Living()
-_by_table: ends.Interned[int, Program] = ends.Interned()
+_programs: finalization.Living[Program] = finalization.Living()
+_by_table: finalization.Interned[int, Program] = finalization.Interned()
 # Who wants all programs that are made from now on to be kept.
 holders: list[set[Program]] = []
 
@@ -139,7 +140,7 @@ class Program(Encoded):
         self.lock: Any = locks.lock() if self.hosted else None
         self._twins: list[tuple[Program, Callable[..., Any]]] = []
         # A function of C; at exit the operating system takes the memory.
-        ends.at_end(self, functools.partial(runtime().end_program, self.table, mutex))
+        finalization.at_end(self, functools.partial(runtime().end_program, self.table, mutex))
 
     def _is_heavy(self) -> bool:
         """Return whether a run takes long enough to release Python's lock for it."""

@@ -32,7 +32,7 @@ import numpy as np
 
 from mycel._src.compiler.ir.dims import Atom, Dim
 from mycel._src.compiler.ir.graph import Graph, Node, Where, toposort
-from mycel._src.compiler.ir.hash import structural_hash
+from mycel._src.compiler.ir.structural_hash import structural_hash
 from mycel._src.compiler.ir.types import TOKEN, TensorType, TokenType, tensor_type
 from mycel._src.compiler.loops.programs import Program as LoopProgram
 from mycel._src.compiler.prims.base import REGISTRY, Literal, Primitive
@@ -47,8 +47,8 @@ from mycel._src.engines.native.program import overlap
 from mycel._src.engines.native.program.template import Template
 from mycel._src.engines.native.runtime import checking, matrix_units
 from mycel._src.engines.native.runtime.runtime import runtime
-from mycel._src.foundation import cache
 from mycel._src.foundation.dtype import DType, from_any
+from mycel._src.foundation.files import code_cache
 from mycel._src.foundation.log import logger
 from mycel._src.foundation.package import FOLDER
 from mycel._src.foundation.spans import timed
@@ -66,7 +66,7 @@ ROOT = Path(FOLDER)
 _SETTLED = 2.0
 # What makes programs.
 _PARTS = (
-    *("__init__.py", "_src/foundation/config.py", "_src/foundation/dtype.py"),
+    *("__init__.py", "_src/foundation/settings/config.py", "_src/foundation/dtype.py"),
     *("_src/engines", "_src/compiler/ir", "_src/compiler/loops", "_src/compiler/prims", "_src/compiler/transforms"),
 )
 _MODULES = ("mycel._src.engines.native.", "mycel._src.compiler.ir.", "mycel._src.compiler.prims.")
@@ -101,7 +101,7 @@ def _source() -> str | None:
         for path, at in sorted(files):
             facts.update(f"{path} {at.st_ino} {at.st_size} {at.st_mtime_ns} {at.st_ctime_ns}\n".encode())
         kind, name, begin = f"sources-{host().identity}", facts.hexdigest(), time.time()
-        known = cache.read(kind, name)
+        known = code_cache.read(kind, name)
         if known is not None:
             return known.decode()
         digest = hashlib.sha256()
@@ -115,7 +115,7 @@ def _source() -> str | None:
         return None
     # A file that is changed again within a tick of the clock would look the same.
     if begin - max(max(at.st_mtime, at.st_ctime) for _, at in files) > _SETTLED:
-        cache.write(kind, name, digest.hexdigest().encode())
+        code_cache.write(kind, name, digest.hexdigest().encode())
     return digest.hexdigest()
 
 
@@ -153,7 +153,7 @@ def _surroundings() -> str | None:
 
 def key_of(graph: Graph, aliases: Mapping[int, int]) -> str | None:
     """Return the digest under which a graph's program is stored; None where it is not stored."""
-    if not cache.is_on() or len(graph.nodes) < LEAST and not any(_programs((n,)) for n in graph.nodes):
+    if not code_cache.is_on() or len(graph.nodes) < LEAST and not any(_programs((n,)) for n in graph.nodes):
         return None
     surroundings = _surroundings()
     if surroundings is None or not all(map(_is_own, {n.prim for n in _staged(graph) if n.prim is not None})):
@@ -237,7 +237,7 @@ def save(key: str, content: bytes, template: Template) -> None:
     numbers = {kernel.digest: k for k, kernel in enumerate(template.kernels)}
     content += pickle.dumps({numbers[digest]: code for digest, code in (template.objects or {}).items()}, protocol=5)
     if len(content) <= MOST_BYTES:
-        cache.write(_kind(), key, content)
+        code_cache.write(_kind(), key, content)
 
 
 def _written(graph: Graph, template: Template) -> bytes:
@@ -379,7 +379,7 @@ def _check(module: str, name: str) -> None:
 @timed("cache", lambda _, graph, *__: graph.name)
 def load(key: str, graph: Graph, aliases: Mapping[int, int]) -> Template | None:
     """Return the template that is stored for a staged graph; None where there is none."""
-    content = cache.read(_kind(), key)
+    content = code_cache.read(_kind(), key)
     if content is None:
         counts["made"] += 1
         return None

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from mycel._src.compiler.ir.decisions import evaluator
 from mycel._src.compiler.ir.dim_values import hint
+from mycel._src.compiler.ir.dimension_guards import evaluator
 from mycel._src.compiler.ir.dims import Dim, DimLike, is_zero, same
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.engines.native.kernels.codegen import NAME, Kernel, generate
@@ -25,8 +25,8 @@ from mycel._src.engines.native.program.batch import batches, without_shared
 from mycel._src.engines.native.program.checked_code import text_of
 from mycel._src.engines.native.program.overlap import overlapped
 from mycel._src.engines.native.program.step_order import schedule
-from mycel._src.foundation import locks
 from mycel._src.foundation.spans import timed
+from mycel._src.foundation.system import locks
 
 __all__ = ["Making", "Template"]
 

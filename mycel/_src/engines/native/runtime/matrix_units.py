@@ -11,8 +11,8 @@ import sys
 
 from mycel._src.engines.native.llvm.target import host, target
 from mycel._src.engines.native.runtime import checking
-from mycel._src.foundation import config
 from mycel._src.foundation.log import logger
+from mycel._src.foundation.settings import config
 
 __all__ = ["available", "setting"]
 

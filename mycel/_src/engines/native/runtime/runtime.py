@@ -21,9 +21,10 @@ from mycel._src.engines.native.runtime.repeat_ir import REPEAT_IR
 from mycel._src.engines.native.runtime.runtime_ir import RUNTIME, RUNTIME_SYMBOLS
 from mycel._src.engines.native.runtime.tape_ir import TAPE, TAPE_SYMBOLS
 from mycel._src.engines.native.threads.pool import default_threads, pool, thread_limit
-from mycel._src.foundation import config, locks
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.system_memory import addresses_left, machine_memory
+from mycel._src.foundation.settings import config
+from mycel._src.foundation.system import locks
+from mycel._src.foundation.system.system_memory import addresses_left, machine_memory
 
 __all__ = ["Runtime", "runtime"]
 

@@ -13,8 +13,8 @@ from contextlib import suppress
 
 from mycel._src.engines.native.llvm import jit
 from mycel._src.engines.native.threads.pool_ir import MOST_THREADS, POOL_SYMBOLS, pool_text
-from mycel._src.foundation import locks
-from mycel._src.foundation.cores import usable_cores
+from mycel._src.foundation.system import locks
+from mycel._src.foundation.system.cpu_cores import usable_cores
 
 __all__ = ["Pool", "default_threads", "pool", "thread_limit"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.compiler.ir.mesh import Mesh
+from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.engines.xla.binding import jnp, lax
 from mycel._src.engines.xla.rules.elementwise import narrow
 from mycel._src.foundation.errors import Unsupported

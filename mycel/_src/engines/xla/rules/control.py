@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node
-from mycel._src.compiler.prims.collectives import COLLECTIVES
-from mycel._src.compiler.prims.custom import all_nodes
+from mycel._src.compiler.prims.custom_derivatives import all_nodes
+from mycel._src.compiler.prims.distributed.collectives import COLLECTIVES
 from mycel._src.engines.xla.binding import jnp, lax
 from mycel._src.engines.xla.rules.collectives import AXIS
 

@@ -1,6 +1,6 @@
 """Reading and writing at positions that are data.
 
-What an index out of range does is decided by `bounds` (see `prims.index`). XLA knows no
+What an index out of range does is decided by `bounds` (see `prims.indexing.index`). XLA knows no
 errors: an index out of range reads 0 and writes nothing, and the scope notes it, so that the
 program raises the error when it ends.
 """

@@ -100,7 +100,9 @@ def _others(x: Any) -> Any:
 
 
 def _det_slope(a: Any, *along: Any) -> Any:
-    """Return the cofactors or, along one direction, their derivative; see `prims.determinant`."""
+    """Return the cofactors or, along one direction, their derivative; see
+    `prims.linear_algebra.determinant`.
+    """
     if len(along) > 1:
         raise NotImplementedError("the third derivative of a determinant is not known to the xla engine")
     u, s, v = jnp.linalg.svd(a)

@@ -26,15 +26,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph, Node, Where, current_where, input_node, substitute, toposort
-from mycel._src.compiler.ir.hash import structural_hash
-from mycel._src.compiler.prims import control as C
+from mycel._src.compiler.ir.structural_hash import structural_hash
 from mycel._src.compiler.prims.base import GET_ITEM, Cost, Primitive
+from mycel._src.compiler.prims.control_flow import control as C
 from mycel._src.engines import buffers, nonfinite
 from mycel._src.engines.failures import out_of_memory
-from mycel._src.foundation import config, ends
+from mycel._src.foundation.bounded_caches import MANY, SOME, Remembered, RememberedOf
 from mycel._src.foundation.errors import CompileError, NeedsValue, Unsupported
-from mycel._src.foundation.remembered import MANY, SOME, Remembered, RememberedOf
-from mycel._src.foundation.tree import flatten, map_leaves
+from mycel._src.foundation.python_runtime import finalization
+from mycel._src.foundation.pytree import flatten, map_leaves
+from mycel._src.foundation.settings import config
 from mycel._src.staging.frontend.ast_interpreter.interpret import Interpreter
 from mycel._src.staging.frontend.control_flow.conditionals import closed
 from mycel._src.staging.frontend.graph_building.stage import MISSING, Capture, is_constant, mend_of
@@ -76,7 +77,7 @@ class LivePlan:
     def __init__(self, refusal: Any) -> None:
         self.refusal = refusal
         self.python: dict[Any, str] = {}
-        self.heavy: ends.Living[Any] = ends.Living()
+        self.heavy: finalization.Living[Any] = finalization.Living()
         self.breaks: list[Break] = []
         self.segments: list[Graph] = []
 

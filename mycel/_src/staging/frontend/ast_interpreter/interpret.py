@@ -20,9 +20,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mycel._src.compiler.ir.graph import current_where, set_where
-from mycel._src.compiler.prims.custom import Rule
+from mycel._src.compiler.prims.custom_derivatives import Rule
+from mycel._src.foundation.bounded_caches import MANY, Remembered
 from mycel._src.foundation.errors import CompileError
-from mycel._src.foundation.remembered import MANY, Remembered
 from mycel._src.staging.frontend.calls.frames import Closure, Code, Frame
 from mycel._src.staging.frontend.calls.native_calls import call_natively, callback
 from mycel._src.staging.frontend.calls.user_code import MUTATED, flags_of, follows_users, is_jit, is_native

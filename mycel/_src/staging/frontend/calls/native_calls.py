@@ -24,11 +24,11 @@ import numpy as np
 from mycel._src.compiler.ir.graph import current_where
 from mycel._src.engines.known_code import KnownCode
 from mycel._src.engines.select import engine
-from mycel._src.foundation import config
 from mycel._src.foundation.errors import CompileError
-from mycel._src.foundation.origins import is_installed, is_standard
 from mycel._src.foundation.package import FOLDER
-from mycel._src.foundation.references import ONE_OWNER
+from mycel._src.foundation.python_runtime.code_origins import is_installed, is_standard
+from mycel._src.foundation.python_runtime.reference_counts import ONE_OWNER
+from mycel._src.foundation.settings import config
 from mycel._src.staging.frontend.calls.frames import call
 from mycel._src.staging.frontend.calls.user_code import MUTATED, PACKAGE, is_native_code, is_users
 from mycel._src.staging.frontend.graph_building.stage import Stage, current_stage
@@ -113,11 +113,11 @@ def see_call(stage: Stage, fn: Any, args: Any, kwargs: dict[str, Any]) -> None:
 PROCESS_MODULES = (
     "mycel.common.seed",
     "mycel.common.generator",
-    "mycel._src.foundation.config",
+    "mycel._src.foundation.settings.config",
     "mycel.dataset",
     "mycel.train.serialization",
     "mycel._src.foundation.log",
-    "mycel._src.foundation.jit_config",
+    "mycel._src.foundation.settings.jit_config",
 )
 
 

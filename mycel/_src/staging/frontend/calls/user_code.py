@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation.origins import is_installed, is_standard
+from mycel._src.foundation.bounded_caches import MANY, Remembered, RememberedOf
 from mycel._src.foundation.package import FOLDER
-from mycel._src.foundation.remembered import MANY, Remembered, RememberedOf
+from mycel._src.foundation.python_runtime.code_origins import is_installed, is_standard
 from mycel._src.staging.frontend.calls.frames import Closure
 
 __all__ = [

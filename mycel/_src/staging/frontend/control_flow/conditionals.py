@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph, Node, Where, current_where, input_node, set_where, substitute
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import constant
+from mycel._src.compiler.prims.control_flow import control as C
 from mycel._src.compiler.prims.shape import reshape
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import CompileError, NeedsValue, VmapError

@@ -3,9 +3,9 @@
 A call is such a recursion if the same code is running already, with the same plain arguments and
 tensors of the same types, and a branch or loop that depends on a tensor has been opened since:
 interpreting it would never end. The function is then staged once, as a graph from fresh inputs to
-its results, in which further calls of it are `recur` nodes (`prims.recursion`). The form of
-its results is found by trial. In the first trial a call of the function itself ends its path
-(`Unfinished`), and a fork with one path that ends so goes on with the other. Each later trial
+its results, in which further calls of it are `recur` nodes (`prims.control_flow.recursion`). The
+form of its results is found by trial. In the first trial a call of the function itself ends its
+path (`Unfinished`), and a fork with one path that ends so goes on with the other. Each later trial
 assumes the form of the results of the trial before, with wider types where they differ, until a
 trial returns the form that it assumed. Tensors from outside that the body uses become further
 operands, which calls pass on.
@@ -23,7 +23,7 @@ from typing import Any
 
 from mycel._src.compiler.ir.graph import Node, current_where, input_node, set_where
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims.recursion import recur, recursion
+from mycel._src.compiler.prims.control_flow.recursion import recur, recursion
 from mycel._src.foundation.errors import CompileError
 from mycel._src.staging.frontend.calls.frames import Frame
 from mycel._src.staging.frontend.control_flow.branch_join import NUMBERS, common_dtype, describe, node_as, same

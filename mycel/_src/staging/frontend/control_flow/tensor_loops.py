@@ -17,8 +17,8 @@ from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, Where, current_where, input_node, set_where
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.control_flow import control as C
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import CompileError, NeedsValue, VmapError
 from mycel._src.staging.frontend.calls.frames import Undefined

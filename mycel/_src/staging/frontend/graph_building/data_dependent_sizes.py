@@ -8,7 +8,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from mycel._src.compiler.ir.dims import symbol
-from mycel._src.compiler.prims.positions import positions
+from mycel._src.compiler.prims.nonzero_positions import positions
 from mycel._src.compiler.prims.shape import RESHAPE
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.tensor import Tensor, make_staged

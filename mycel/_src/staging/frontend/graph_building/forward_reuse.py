@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mycel._src.compiler.ir.graph import Node, toposort
-from mycel._src.foundation.tree import flatten, unflatten
+from mycel._src.foundation.pytree import flatten, unflatten
 from mycel._src.tensors.core.autograd.forward_reuse import EarlierCall, same_arguments
 from mycel._src.tensors.core.tensor import Tensor, make_staged
 

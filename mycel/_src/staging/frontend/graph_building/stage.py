@@ -22,12 +22,12 @@ import numpy as np
 
 from mycel._src.compiler.ir.graph import Node, current_where, input_node
 from mycel._src.compiler.prims.base import CONSTANT, GET_ITEM, Primitive, constant
-from mycel._src.compiler.prims.index_bounds import place_checked
+from mycel._src.compiler.prims.indexing.index_bounds import place_checked
 from mycel._src.engines import buffers
 from mycel._src.foundation import dtype as D
-from mycel._src.foundation import ends
 from mycel._src.foundation.errors import CompileError, NeedsValue
-from mycel._src.foundation.tree import map_leaves
+from mycel._src.foundation.python_runtime import finalization
+from mycel._src.foundation.pytree import map_leaves
 from mycel._src.staging.frontend.graph_building import staged_views
 from mycel._src.staging.frontend.graph_building.data_dependent_sizes import staged_positions
 from mycel._src.staging.frontend.graph_building.forward_reuse import StagedCall
@@ -228,7 +228,7 @@ class Stage(StagedDerivatives):
     def __init__(self) -> None:
         self.depth = self.calls = self.cells_open = 0
         self.operators = 0  # those that were marked
-        self.taken = ends.Living[Any]()  # derivatives at recorded calls, while their nodes are alive
+        self.taken = finalization.Living[Any]()  # derivatives at recorded calls, while their nodes are alive
         self.guards = Guards()
         self.scope = Scope(False)
         self.scopes = [self.scope]

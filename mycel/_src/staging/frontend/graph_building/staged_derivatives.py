@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, current_where, input_node, substitute, toposort
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims.assigned import assigned
 from mycel._src.compiler.prims.base import GET_ITEM, outputs_of
-from mycel._src.compiler.prims.custom import Rule, cotangents_of, custom
+from mycel._src.compiler.prims.control_flow.recompute import recompute
+from mycel._src.compiler.prims.custom_derivatives import Rule, cotangents_of, custom
 from mycel._src.compiler.prims.elementwise import identity
-from mycel._src.compiler.prims.recompute import recompute
+from mycel._src.compiler.prims.parameter_assignment import assigned
 from mycel._src.compiler.transforms import jacobian
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.compiler.transforms.jvp import jvp
 from mycel._src.foundation.errors import CompileError
-from mycel._src.foundation.tree import flatten, unflatten
+from mycel._src.foundation.pytree import flatten, unflatten
 from mycel._src.tensors.core.autograd.gradient_hooks import TensorHooks
 from mycel._src.tensors.core.autograd.replay import along_units
 from mycel._src.tensors.core.execution_context import Context, Differentiating, Following, Optionals

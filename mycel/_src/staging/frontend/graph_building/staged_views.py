@@ -28,7 +28,7 @@ from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import CONSTANT
 from mycel._src.engines import buffers
 from mycel._src.foundation.errors import CompileError
-from mycel._src.foundation.references import ONE_OWNER
+from mycel._src.foundation.python_runtime.reference_counts import ONE_OWNER
 from mycel._src.tensors.core import eager, views
 from mycel._src.tensors.core.tensor import Tensor
 from mycel._src.tensors.core.views import View

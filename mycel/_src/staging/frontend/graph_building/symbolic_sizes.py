@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mycel._src.compiler.ir.decisions import current_decisions
+from mycel._src.compiler.ir.dimension_guards import current_decisions
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.shape import size_node

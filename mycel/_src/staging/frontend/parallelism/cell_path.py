@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mycel._src.compiler.ir.graph import current_cell, set_cell
-from mycel._src.foundation.parallel_settings import current
+from mycel._src.foundation.settings.parallel_settings import current
 
 __all__ = ["inside_cell", "inside_micro_batch", "micro_batch", "path_in", "pipeline_stage", "scope_name"]
 

@@ -19,7 +19,7 @@ from typing import Any
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.foundation import arguments
-from mycel._src.foundation.tree import flatten, unflatten
+from mycel._src.foundation.pytree import flatten, unflatten
 from mycel._src.staging.frontend.parallelism.cell_path import inside_micro_batch
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.execution_context import Differentiating

@@ -1,4 +1,5 @@
-"""Marks around the operators of a function that is being staged (`prims.constrain`).
+"""Marks around the operators of a function that is being staged
+(`prims.distributed.sharding_constraint`).
 
 While operators are divided among devices (`ParallelSettings.dividing`), each call of one has its
 inputs and its results marked. The call itself sees its own tensors: an input's node is replaced by
@@ -22,16 +23,16 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mycel._src.compiler.ir.division import Division
 from mycel._src.compiler.ir.graph import Node, current_where, toposort
-from mycel._src.compiler.ir.places import excerpt
-from mycel._src.compiler.ir.strategies import Divisions, Strategy
-from mycel._src.compiler.prims.constrain import INPUT, RESULT, VALUE, Mark, Operator, constrain
+from mycel._src.compiler.ir.sharding.division import Division
+from mycel._src.compiler.ir.sharding.strategies import Divisions, Strategy
+from mycel._src.compiler.ir.source_locations import excerpt
+from mycel._src.compiler.prims.distributed.sharding_constraint import INPUT, RESULT, VALUE, Mark, Operator, constrain
 from mycel._src.compiler.prims.factors import factors_of
 from mycel._src.foundation.log import logger
-from mycel._src.foundation.notes import without_effect
-from mycel._src.foundation.parallel_settings import plan
-from mycel._src.foundation.tree import map_leaves
+from mycel._src.foundation.pytree import map_leaves
+from mycel._src.foundation.settings.ignored_settings import without_effect
+from mycel._src.foundation.settings.parallel_settings import plan
 from mycel._src.staging.frontend.calls.user_code import is_native
 from mycel._src.staging.frontend.graph_building.stage import Stage
 from mycel._src.staging.frontend.parallelism.cell_path import micro_batch, pipeline_stage, scope_name

@@ -11,8 +11,8 @@ import numbers
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from mycel._src.compiler.ir.division import Division
-from mycel._src.compiler.ir.strategies import Strategy
+from mycel._src.compiler.ir.sharding.division import Division
+from mycel._src.compiler.ir.sharding.strategies import Strategy
 from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["fitted"]

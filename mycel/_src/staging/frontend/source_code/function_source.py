@@ -15,8 +15,9 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from mycel._src.foundation import locks, syntax
-from mycel._src.foundation.remembered import SOME, Remembered
+from mycel._src.foundation.bounded_caches import SOME, Remembered
+from mycel._src.foundation.python_runtime import syntax_trees
+from mycel._src.foundation.system import locks
 
 __all__ = ["Definition", "NoSource", "definition_of", "line_of"]
 
@@ -58,7 +59,7 @@ def _parsed(filename: str, lines: list[str]) -> _File:
         found = _files.get(filename)
         if found is None or found.lines != lines:
             try:
-                tree = syntax.module("".join(lines), filename)
+                tree = syntax_trees.module("".join(lines), filename)
             except SyntaxError as error:
                 raise NoSource(f"{filename} no longer parses: {error}") from None
             found = _File(list(lines), tree)
@@ -119,7 +120,7 @@ def _by_itself(code: types.CodeType, lines: list[str]) -> tuple[Definition, str]
     # Empty lines, so that positions are those in the file.
     before = "\n" * (first - 1) if not margin else "\n" * (first - 2) + "if 1:\n"
     try:
-        body = syntax.module(before + "".join(lines[first - 1 : end]), code.co_filename).body
+        body = syntax_trees.module(before + "".join(lines[first - 1 : end]), code.co_filename).body
     except SyntaxError:
         return None
     if margin and len(body) == 1 and isinstance(body[0], ast.If):

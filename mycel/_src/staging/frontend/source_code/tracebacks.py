@@ -25,10 +25,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mycel._src.compiler.ir.graph import Where, current_where
-from mycel._src.compiler.ir.places import annotate, excerpt
-from mycel._src.foundation import syntax
+from mycel._src.compiler.ir.source_locations import annotate, excerpt
 from mycel._src.foundation.errors import CompileError
-from mycel._src.foundation.tracebacks import is_library, shows_all
+from mycel._src.foundation.python_runtime import syntax_trees
+from mycel._src.foundation.python_runtime.tracebacks import is_library, shows_all
 from mycel._src.staging.frontend.source_code.function_source import line_of
 
 __all__ = [
@@ -256,7 +256,7 @@ def _frame(place: Place) -> tuple[types.FrameType, int]:
     The frame has the variables of the function.
     """
     variables = {n: v for n, v in (place.variables or {}).items() if n.isidentifier() and not keyword.iskeyword(n)}
-    tree = syntax.module(f"def f({', '.join(variables)}): _mycel_frame()")
+    tree = syntax_trees.module(f"def f({', '.join(variables)}): _mycel_frame()")
     function: Any = tree.body[0]
     first = min(place.first or place.line, place.line)
     span = (place.line, place.column, max(place.end_line, place.line), place.end_column or place.column + 1)

@@ -23,12 +23,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mycel._src.compiler.ir.binding import Binder
-from mycel._src.compiler.ir.decisions import Decisions
 from mycel._src.compiler.ir.dim_values import evaluate, substitute, symbols_in
+from mycel._src.compiler.ir.dimension_guards import Decisions
 from mycel._src.compiler.ir.dims import Dim, DimLike, symbol
+from mycel._src.compiler.ir.symbol_binding import Binder
 from mycel._src.compiler.ir.types import TensorType, tensor_type
-from mycel._src.compiler.prims.positions import positions
+from mycel._src.compiler.prims.nonzero_positions import positions
 from mycel._src.foundation.dtype import DType
 
 if TYPE_CHECKING:

@@ -1,12 +1,13 @@
 """Which recordings are compiled as a whole, and which are taken operation by operation.
 
 A recording that is compiled costs thousands of times its run and gains it back only if it comes
-again. So a structure is taken operation by operation when it comes first (`core.piecewise`),
-and is compiled when it comes again. Where most structures are new that is a chance meeting, as of
-two sentences of a length, and it is compiled only when it came `OFTEN` times. What is decided here
-depends on what was recorded and not on time. While a profile runs, recordings are compiled, as
-pieces have no lines. Gradients by parameters have a history of their own,
-so that a network that is trained again in the same process gives the same bits.
+again. So a structure is taken operation by operation when it comes first
+(`core.autograd.per_operation_gradient`), and is compiled when it comes again. Where most
+structures are new that is a chance meeting, as of two sentences of a length, and it is
+compiled only when it came `OFTEN` times. What is decided here depends on what was recorded and
+not on time. While a profile runs, recordings are compiled, as pieces have no lines. Gradients
+by parameters have a history of their own, so that a network that is trained again in the
+same process gives the same bits.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import Any
 from weakref import ref
 
 from mycel._src.compiler.ir.graph import Graph, Node
-from mycel._src.compiler.prims.custom import all_nodes, kept_call
-from mycel._src.foundation import config
-from mycel._src.foundation.remembered import MANY, SOME, Remembered, RememberedOf
+from mycel._src.compiler.prims.custom_derivatives import all_nodes, kept_call
+from mycel._src.foundation.bounded_caches import MANY, SOME, Remembered, RememberedOf
+from mycel._src.foundation.settings import config
 from mycel._src.foundation.spans import sinks
 
 __all__ = ["LONG", "OFTEN", "History", "history_of", "key_of", "usual"]

@@ -2,7 +2,7 @@
 
 The inputs of such a graph are the recorded values that the rules use, and the cotangents or
 tangents that are given. Gradients by tables of which few rows were read are given as rows
-(`core.rows`).
+(`core.autograd.sparse_gradient`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, substitute, toposort
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims.base import GET_ITEM
-from mycel._src.compiler.prims.custom import kept_call
+from mycel._src.compiler.prims.custom_derivatives import kept_call
 from mycel._src.compiler.prims.elementwise import identity
 from mycel._src.tensors.core.autograd.per_operation_gradient import opened
 from mycel._src.tensors.core.autograd.replay import nodes_of

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.foundation.tree import flatten, unflatten
+from mycel._src.foundation.pytree import flatten, unflatten
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.autograd.recording import Recorder, recorders
 from mycel._src.tensors.core.execution_context import Differentiating

@@ -16,11 +16,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims.custom import Rule
+from mycel._src.compiler.prims.custom_derivatives import Rule
 from mycel._src.compiler.prims.shape import BROADCAST_TO
-from mycel._src.foundation import arguments, ends
+from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import GradientError
-from mycel._src.foundation.tree import flatten, unflatten
+from mycel._src.foundation.python_runtime import finalization
+from mycel._src.foundation.pytree import flatten, unflatten
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.execution_context import Differentiating
 from mycel._src.tensors.core.tensor import Tensor, cast, scalar
@@ -119,7 +120,7 @@ class _Made:
 
 
 _made = _Made()
-_tables: ends.Living[TensorHooks] = ends.Living()
+_tables: finalization.Living[TensorHooks] = finalization.Living()
 _numbers = itertools.count(1)
 
 

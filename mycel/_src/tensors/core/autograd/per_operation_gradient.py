@@ -20,15 +20,16 @@ from typing import TYPE_CHECKING, Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, at, input_node, substitute, toposort
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims import control as C
-from mycel._src.compiler.prims import linalg as L
+from mycel._src.compiler.prims import matrix_product as L
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import GET_ITEM, outputs_of
+from mycel._src.compiler.prims.control_flow import control as C
 from mycel._src.compiler.prims.elementwise import identity
-from mycel._src.compiler.prims.index import take_add
+from mycel._src.compiler.prims.indexing.index import take_add
 from mycel._src.compiler.transforms.grad import sum_of, vjp
-from mycel._src.foundation import config, garbage
-from mycel._src.foundation.remembered import MANY, Remembered
+from mycel._src.foundation.bounded_caches import MANY, Remembered
+from mycel._src.foundation.python_runtime import garbage_collection
+from mycel._src.foundation.settings import config
 from mycel._src.foundation.spans import timed
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.autograd.replay import Replay
@@ -165,7 +166,7 @@ def pulled(
     `order` are the recorded nodes that the nodes `roots` depend on, inputs first, `known` their
     parameters as keys, and `given` the cotangents of the roots.
     """
-    with garbage.left_alone():
+    with garbage_collection.left_alone():
         pull = _Pull(order, known, wrt)
         for node, ct in zip(roots, given):
             pull.cotangents.setdefault(node, []).append(ct)

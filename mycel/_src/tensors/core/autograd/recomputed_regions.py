@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, toposort
-from mycel._src.compiler.ir.hash import structural_hash
-from mycel._src.compiler.prims import control as C
-from mycel._src.compiler.prims.custom import custom, kept_call
-from mycel._src.foundation.remembered import SOME, Remembered
+from mycel._src.compiler.ir.structural_hash import structural_hash
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.custom_derivatives import custom, kept_call
+from mycel._src.foundation.bounded_caches import SOME, Remembered
 
 __all__ = ["region"]
 

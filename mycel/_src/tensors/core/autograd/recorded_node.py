@@ -7,7 +7,7 @@ from typing import Any
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims.base import GET_ITEM, Primitive
 from mycel._src.engines import nonfinite
-from mycel._src.foundation import config
+from mycel._src.foundation.settings import config
 
 __all__ = ["BRIDGE", "CONSTANT", "LEAF", "MARK", "NO_PARAMETERS", "Recorded", "item_at"]
 

@@ -23,19 +23,19 @@ import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph, Node, toposort
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims import control as C
-from mycel._src.compiler.prims.assigned import assigned
 from mycel._src.compiler.prims.base import GET_ITEM, Primitive, freeze
-from mycel._src.compiler.prims.custom import Rule, custom, kept_call, refusal
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow.recompute import recompute
+from mycel._src.compiler.prims.custom_derivatives import Rule, custom, kept_call, refusal
 from mycel._src.compiler.prims.elementwise import identity, stop_gradient
-from mycel._src.compiler.prims.recompute import recompute
-from mycel._src.compiler.prims.saved import SAVED, SAVED_ALONE
+from mycel._src.compiler.prims.parameter_assignment import assigned
+from mycel._src.compiler.prims.saved_for_backward import SAVED, SAVED_ALONE
 from mycel._src.compiler.transforms.residuals import link
 from mycel._src.engines import buffers
-from mycel._src.foundation import config
-from mycel._src.foundation.remembered import SOME, Remembered
+from mycel._src.foundation.bounded_caches import SOME, Remembered
+from mycel._src.foundation.pytree import flatten
+from mycel._src.foundation.settings import config
 from mycel._src.foundation.spans import timed
-from mycel._src.foundation.tree import flatten
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.autograd.compile_threshold import LONG, history_of, key_of
 from mycel._src.tensors.core.autograd.derivative_graph import Place, derivative_key, derived, reached, result_at

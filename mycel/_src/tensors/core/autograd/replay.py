@@ -17,7 +17,7 @@ import numpy as np
 from mycel._src.compiler.ir.graph import Node, at, input_node, toposort
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import GET_ITEM, constant
-from mycel._src.compiler.prims.custom import custom
+from mycel._src.compiler.prims.custom_derivatives import custom
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.compiler.transforms.jacobian import columns, rows
 from mycel._src.compiler.transforms.jvp import jvp

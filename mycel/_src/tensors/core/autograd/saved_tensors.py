@@ -22,13 +22,13 @@ from functools import partial
 from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, toposort
-from mycel._src.compiler.prims import control as C
 from mycel._src.compiler.prims.base import GET_ITEM, Primitive, freeze, outputs_of
-from mycel._src.compiler.prims.custom import Rule, custom, kept_call
+from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.custom_derivatives import Rule, custom, kept_call
 from mycel._src.compiler.prims.elementwise import identity
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.foundation import arguments
-from mycel._src.foundation.remembered import SOME, Remembered
+from mycel._src.foundation.bounded_caches import SOME, Remembered
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.autograd.gradient_hooks import call_user
 from mycel._src.tensors.core.autograd.recorded_node import BRIDGE, CONSTANT, Recorded

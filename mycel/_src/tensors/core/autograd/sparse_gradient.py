@@ -18,7 +18,7 @@ from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.index import take_add
+from mycel._src.compiler.prims.indexing.index import take_add
 from mycel._src.engines import buffers
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.tensor import Tensor

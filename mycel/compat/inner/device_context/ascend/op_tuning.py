@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mycel._src.foundation import arguments
-from mycel._src.foundation.notes import without_effect
+from mycel._src.foundation.settings.ignored_settings import without_effect
 from mycel.compat.device_settings import setting
 
 __all__ = ["aclnn_cache", "aoe_job_type", "aoe_tune_mode", "op_compile"]

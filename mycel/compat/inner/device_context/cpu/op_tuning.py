@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mycel._src.foundation import arguments, config
+from mycel._src.foundation import arguments
+from mycel._src.foundation.settings import config
 
 __all__ = ["threads_num"]
 

@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 from mycel import ops
 from mycel._src.foundation import arguments
-from mycel._src.foundation.notes import without_effect
+from mycel._src.foundation.settings.ignored_settings import without_effect
 from mycel._src.tensors.cells.cell import Cell
 from mycel.communication import get_group_size, get_process_group_ranks
 from mycel.nn.grad_reducer import broadcast_parameters

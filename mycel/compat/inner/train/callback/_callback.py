@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.foundation.notes import without_effect
+from mycel._src.foundation.settings.ignored_settings import without_effect
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.train.callback.base import HOOKS, CallbackList, RunContext
 from mycel.train.callback.base import CallbackParameters as InternalCallbackParam

@@ -1,0 +1,1 @@
+"""How programs ask for a division over devices: meshes, layouts, strategies."""

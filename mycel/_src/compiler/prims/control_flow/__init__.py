@@ -1,0 +1,1 @@
+"""Primitives that hold graphs: conditions, loops and their gradients, recursion, recomputation."""

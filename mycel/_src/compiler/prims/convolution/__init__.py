@@ -1,0 +1,1 @@
+"""Convolutions and sliding windows over images, and the factors they are divided by."""

@@ -1,0 +1,3 @@
+"""Primitives of many ranks: collectives, messages between stages, marks of how values are
+divided.
+"""

@@ -1,0 +1,1 @@
+"""Reads and writes at positions that are data: gather, scatter, dynamic slices."""

@@ -1,0 +1,1 @@
+"""Decompositions, determinants, inverses and spectra of matrices."""

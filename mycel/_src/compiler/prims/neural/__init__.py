@@ -1,0 +1,1 @@
+"""Primitives of networks: attention, recurrence, normalisation, CTC, quantised arithmetic."""

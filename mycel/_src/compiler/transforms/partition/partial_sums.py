@@ -1,0 +1,114 @@
+"""Sums in another order: what is pending alike is added up before it is settled.
+
+Where derivatives of several uses of a value meet, they are added one after the other, and a term
+that is not pending may come between two that are. Then each would be settled for itself. A tree of
+additions that nobody else uses is written anew: the terms by what they have pending, in the order
+of the graph, first those with nothing pending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+
+from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.indexing.index import scatter_nd
+from mycel._src.compiler.transforms.graph_rewriting import use_counts
+from mycel._src.compiler.transforms.partition.tensor_sharding import WHOLE, Sharding
+
+__all__ = ["adds_into", "regrouped", "taken_apart", "terms_beside"]
+
+Pending = tuple[tuple[str, str], ...]
+Layout = Sharding | tuple[Sharding, ...]
+
+
+def regrouped(
+    graph: Graph, layouts: Mapping[Node, Layout], decided: Container[Node] = ()
+) -> tuple[dict[Node, list[list[Node]]], int]:
+    """Return the additions to be made in another order, as groups of terms by their root, and how
+    many times less values are settled by that.
+
+    `layouts` has the layout in which each value comes, with what is pending. An addition is named
+    where its terms in the present order are settled more often than there are kinds of them. Those
+    that are `decided` stay as they are.
+    """
+    uses = use_counts(graph)
+
+    def layout_of(node: Node) -> Sharding:
+        layout = layouts[node]
+        return layout if isinstance(layout, Sharding) else WHOLE
+
+    def pending(node: Node) -> Pending:
+        # What several use is settled for all of them.
+        return layout_of(node).pending if uses[node] == 1 else ()
+
+    inner, needless = _inner(graph), 0
+    found: dict[Node, list[list[Node]]] = {}
+    for root in graph.nodes:
+        if root.prim is not E.add or root in inner or root in decided or root.dtype.kind != "f":
+            continue
+        terms: list[Node] = []
+        settled = _collect(root, layout_of(root).pending, inner, terms, pending)
+        groups: dict[Pending, list[Node]] = {(): []}
+        for term in terms:
+            groups.setdefault(pending(term), []).append(term)
+        if settled > len(groups) - 1 and all(t.type == root.type for t in terms):
+            found[root] = [g for g in groups.values() if g]
+            needless += settled - len(groups) + 1
+    return found, needless
+
+
+def terms_beside(graph: Graph) -> dict[Node, int]:
+    """Return, for each term of a sum of paddings alone, how many terms the sum has.
+
+    Such a sum puts parts of a tensor together, and is as large as all of them.
+    """
+    inner, found = _inner(graph), {}
+    for root in graph.nodes:
+        if root.prim is E.add and root not in inner:
+            terms: list[Node] = []
+            _collect(root, (), inner, terms, lambda _: ())
+            if all(t.prim is S.PAD for t in terms):
+                found.update(dict.fromkeys(terms, len(terms)))
+    return found
+
+
+def adds_into(node: Node) -> bool:
+    """Return whether a node adds values into its first operand, at indices."""
+    return node.prim is scatter_nd and node.params["mode"] == "add"
+
+
+def taken_apart(node: Node, operands: Sequence[Node]) -> tuple[Node, ...]:
+    """Return the sum of what a node adds into and of what it adds, as a tuple of one node."""
+    into, *rest = operands
+    return (E.add(into, scatter_nd(S.full(into.shape, 0, into.dtype), *rest, **node.params)),)
+
+
+def _inner(graph: Graph) -> set[Node]:
+    """Return the additions that only another addition uses."""
+    uses, found = use_counts(graph), set()
+    for node in graph.nodes:
+        for i in node.inputs if node.prim is E.add else ():
+            if i.prim is E.add and uses[i] == 1 and i.type == node.type:
+                found.add(i)
+    return found
+
+
+def _collect(
+    node: Node, pending: Pending, inner: set[Node], terms: list[Node], pending_of: Callable[[Node], Pending]
+) -> int:
+    """Put the terms of a sum into a list; return how many of its operands are settled in it.
+
+    `node` is the sum, `pending` what is pending of it, `inner` are sums in it, and `terms` is the
+    list; `pending_of` says what is pending of an operand.
+    """
+    settled = 0
+    for value in node.inputs:
+        own = pending_of(value)
+        settled += bool(own) and own != pending
+        if value in inner:
+            settled += _collect(value, own, inner, terms, pending_of)
+        else:
+            terms.append(value)
+    return settled

@@ -1,0 +1,1 @@
+"""Files and their formats: written whole, bounded, remote, and caches of compiled code."""

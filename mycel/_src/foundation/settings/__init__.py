@@ -1,0 +1,1 @@
+"""Settings of the process, and options that are checked and have no effect."""

@@ -1,0 +1,60 @@
+"""Text is parsed whatever other threads do."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import sys
+from typing import Any
+
+import pytest
+
+from mycel._src.foundation.python_runtime import syntax_trees
+
+
+@pytest.fixture
+def disturbed() -> Any:
+    """A parse within collections of another, as by a thread that gets its turn there."""
+    times = []
+
+    def deeper(n: int) -> None:
+        if n:
+            deeper(n - 1)
+        else:
+            ast.parse("0")
+
+    def collected(phase: str, _: Any) -> None:
+        if phase == "start" and len(times) < 100:
+            times.append(phase)
+            deeper(5)
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(collected)
+    gc.set_threshold(10)
+    yield times
+    gc.set_threshold(*threshold)
+    gc.callbacks.remove(collected)
+
+
+TEXT = "[" + "x, " * 5000 + "]"
+
+
+def test_a_parse_within_another_disturbs_nothing(disturbed: Any) -> None:
+    tree = syntax_trees.expression(TEXT)
+    assert disturbed and isinstance(tree, ast.List) and len(tree.elts) == 5000
+    disturbed.clear()
+    (statement,) = syntax_trees.module(TEXT, "text.py").body
+    assert disturbed and isinstance(statement, ast.Expr)
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="what Python 3.11 does")
+def test_python_alone_is_disturbed(disturbed: Any) -> None:
+    with pytest.raises(SystemError, match="recursion depth mismatch"):
+        ast.parse(TEXT)
+
+
+def test_wrong_text_is_an_error() -> None:
+    with pytest.raises(SyntaxError):
+        syntax_trees.expression("x = 1")
+    with pytest.raises(SyntaxError):
+        syntax_trees.module("def f(:")
