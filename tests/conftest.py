@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mycel._src.engines.native.program import stored
+from mycel._src.engines.native.program import program_cache
 from mycel._src.foundation.settings import config
 
 
@@ -26,9 +26,9 @@ def compiled_anew() -> Iterator[None]:
     """Compile every program that a test runs, whatever an earlier run has kept: a test may have
     changed how it is compiled.
     """
-    before, stored.LEAST = stored.LEAST, 1 << 62
+    before, program_cache.LEAST = program_cache.LEAST, 1 << 62
     yield
-    stored.LEAST = before
+    program_cache.LEAST = before
 
 
 @pytest.fixture(autouse=True)

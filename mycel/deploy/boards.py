@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.engines.aot.header import Argument
+from mycel._src.engines.aot.c_header import Argument
 from mycel._src.engines.aot.library import Library
 from mycel._src.foundation.system import subprocesses
 

@@ -9,7 +9,7 @@ from mycel._src.compiler.ir.dim_values import symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike
 from mycel._src.compiler.ir.symbols import Symbol
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.engines.aot.sizes import MOST_SIZE, Size
+from mycel._src.engines.aot.size_arguments import MOST_SIZE, Size
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import Unsupported
 

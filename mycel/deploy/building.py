@@ -15,8 +15,8 @@ from mycel._src.compiler.prims.neural.quantisation import dequantize
 from mycel._src.compiler.transforms.quantise.batch_norm_folding import fold_normalisations
 from mycel._src.compiler.transforms.quantise.graph_freezing import frozen
 from mycel._src.engines.aot.library import Library, library_of
-from mycel._src.engines.aot.module import Value
-from mycel._src.engines.aot.sizes import Decided, Size
+from mycel._src.engines.aot.library_module import Value
+from mycel._src.engines.aot.size_arguments import Decided, Size
 from mycel._src.engines.aot.targets import named
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import Unsupported

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on, routine
-from mycel._src.engines.routines.words import Bytes, Int, Ints, Longs, i32, i64
+from mycel._src.engines.routines.routine_language import Bytes, Int, Ints, Longs, i32, i64
 
 __all__ = ["find_records", "parse_rows"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, toposort
 from mycel._src.compiler.prims.base import GET_ITEM, freeze
-from mycel._src.engines.failures import out_of_memory
+from mycel._src.engines.error_messages import out_of_memory
 from mycel._src.engines.select import compile_graph
 from mycel._src.foundation.bounded_caches import SOME, Remembered
 from mycel._src.foundation.settings import config

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mycel._src.engines.select import engine
-from mycel._src.engines.tracing import TracedStep
+from mycel._src.engines.trace_records import TracedStep
 from mycel._src.foundation.files import atomic_files as whole
 from mycel.profiler.names import name_of
 from mycel.profiler.report import Report

@@ -24,7 +24,7 @@ from mycel._src.compiler.ir.graph import current_where
 from mycel._src.compiler.ir.source_locations import caller, is_library
 from mycel._src.devices import runtime
 from mycel._src.engines.select import engine
-from mycel._src.engines.tracing import Trace, TracedProgram
+from mycel._src.engines.trace_records import Trace, TracedProgram
 from mycel._src.foundation.spans import Span, sinks
 from mycel._src.staging.compiled import jit as compiled_functions
 from mycel._src.staging.compiled.jit import Jit

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mycel._src.compiler.ir.graph import Node
-from mycel._src.engines.tracing import Run, TracedProgram
+from mycel._src.engines.trace_records import Run, TracedProgram
 from mycel.profiler.collect import Recording
 from mycel.profiler.names import label, lines_of, name_of
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mycel._src.compiler.ir.graph import Node, Where
-from mycel._src.engines.tracing import TracedStep
+from mycel._src.engines.trace_records import TracedStep
 from mycel._src.foundation.bounded_caches import MANY, Remembered
 from mycel._src.foundation.python_runtime import syntax_trees
 

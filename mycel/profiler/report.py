@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from mycel._src.engines.reports import Cost
-from mycel._src.engines.tracing import NESTING, Event, TracedStep
+from mycel._src.engines.trace_records import NESTING, Event, TracedStep
 from mycel.dataset.profiling import PipelineProfile
 from mycel.profiler.collect import Asked, Recording
 from mycel.profiler.limits import Machine

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import mycel as ms
-from mycel._src.engines.native.onednn import library as dense_library
+from mycel._src.engines.native.onednn import c_interface as dense_library
 from mycel._src.foundation.files import code_cache as cache
 from mycel._src.foundation.files import file_ownership as private
 

@@ -29,9 +29,9 @@ assert not interpreter.is_known() and door.door() is None and addresses.address 
 sys.exit(pytest.main(sys.argv[1:]))
 """
 TESTS = (
-    "tests/engines/routines/test_door.py::test_what_was_made_for_other_arguments_is_not_called",
-    "tests/engines/routines/test_door.py::test_numbers_that_look_like_failures",
-    "tests/engines/routines/test_draws.py::test_threads_share_a_stream_without_equal_draws",
+    "tests/engines/routines/test_fastcall_entries.py::test_what_was_made_for_other_arguments_is_not_called",
+    "tests/engines/routines/test_fastcall_entries.py::test_numbers_that_look_like_failures",
+    "tests/engines/routines/test_native_random_draws.py::test_threads_share_a_stream_without_equal_draws",
     "tests/dataset/test_kept_calls.py::test_other_arrays_are_computed_as_before",
     "tests/dataset/test_kept_calls.py::test_what_users_compute_is_not_kept",
     "tests/dataset/test_array_ownership.py::test_columns_do_not_share_memory",

@@ -10,7 +10,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel._src.engines import alike
+from mycel._src.engines import shape_sharing
 from mycel._src.tensors.core.autograd import compile_threshold, per_operation_gradient, recording
 from mycel._src.tensors.core.tensor import Tensor
 
@@ -197,7 +197,7 @@ def test_a_structure_is_compiled_when_it_comes_again() -> None:
 
 
 def test_new_sizes_share_programs() -> None:
-    alike._structures.forget()
+    shape_sharing._structures.forget()
     r = np.random.RandomState(0)
     w = values(r, 6, 6)
 
@@ -208,12 +208,12 @@ def test_new_sizes_share_programs() -> None:
     for n in (9, 14, 11, 10, 13, 8, 15, 12, 2, 1, 33, 40, 35):
         x = values(r, n, 6)
         close(ms.grad(f)(x), ms.jit(ms.grad(f))(x))
-    made = [graph for _, s in alike._structures.items() for _, _, graph in s.made]
+    made = [graph for _, s in shape_sharing._structures.items() for _, _, graph in s.made]
     assert len(made) >= 5
 
 
 def test_indices_of_loops_share_programs() -> None:
-    alike._structures.forget()
+    shape_sharing._structures.forget()
     for length in (5, 9, 12, 7):
         x = Tensor(np.arange(2.0 * length * 3).reshape(2, length, 3).astype(np.float32))
         for t in range(length):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mycel._src.engines.routines import running
+from mycel._src.engines.routines import compiled_routines
 from mycel.dataset.random_numbers.beta_distribution import betas
 
 
@@ -26,7 +26,7 @@ def test_each_seed_gives_what_a_generator_of_its_own_gives(alpha):
 
 def test_without_seeds_and_without_routines(monkeypatch):
     assert betas([], 1.0) == []
-    monkeypatch.setattr(running, "base", SimpleNamespace(current=lambda: SimpleNamespace(name="reference")))
+    monkeypatch.setattr(compiled_routines, "base", SimpleNamespace(current=lambda: SimpleNamespace(name="reference")))
     assert betas(SEEDS[:9], 0.7) == by_numpy(SEEDS[:9], 0.7)
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mycel._src.engines.routines import running
+from mycel._src.engines.routines import compiled_routines
 from mycel.dataset import vision
 from mycel.dataset.random_numbers.random_streams import Stream, using
 from mycel.dataset.vision.erasing import normals
@@ -17,7 +17,7 @@ SIZES = [(1, 1), (2, 2), (3, 5), (7, 4), (16, 16), (31, 20), (40, 33)]
 
 
 def without_routines(monkeypatch):
-    monkeypatch.setattr(running, "base", SimpleNamespace(current=lambda: SimpleNamespace(name="reference")))
+    monkeypatch.setattr(compiled_routines, "base", SimpleNamespace(current=lambda: SimpleNamespace(name="reference")))
 
 
 def result(transform, image):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mycel._src.engines.routines import running
+from mycel._src.engines.routines import compiled_routines
 from mycel.dataset import transforms, vision
 from mycel.dataset.random_numbers.random_streams import Stream, using
 
@@ -124,7 +124,7 @@ def compare(monkeypatch, transform, forms):
         assert all(np.array_equal(a, b) for a, b in zip(given, before)), f"{transform} writes into {dtype} {shape}"
         kept += own._keeper is not None and bool(own._keeper.calls)
         with monkeypatch.context() as patch:
-            patch.setattr(running, "base", SimpleNamespace(current=lambda: SimpleNamespace(name="reference")))
+            patch.setattr(compiled_routines, "base", SimpleNamespace(current=lambda: SimpleNamespace(name="reference")))
             for key in (0, 20, 21, 22, 23):
                 right, where = result(plain, given[key], key), f"{transform} of {dtype} {shape}, call {key}"
                 if isinstance(right, tuple):

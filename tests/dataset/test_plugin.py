@@ -15,7 +15,7 @@ import pytest
 
 import mycel
 import mycel.dataset as ds
-from mycel._src.engines.routines.plugins import opened
+from mycel._src.engines.routines.cpp_plugins import opened
 from mycel.dataset.transforms import Plugin
 
 COMPILER = shutil.which("g++")

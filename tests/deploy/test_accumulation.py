@@ -16,7 +16,7 @@ from mycel.deploy import build
 from tests.deploy.boards import missing_tools, run
 from tests.deploy.loaded import Loaded
 from tests.deploy.networks import LeNet
-from tests.deploy.test_keeping import Device, Store, _slot
+from tests.deploy.test_state_persistence import Device, Store, _slot
 
 HERE = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="runs code for x86-64")
 PARTS = 4

@@ -17,7 +17,7 @@ import mycel as ms
 from mycel import nn, ops
 from mycel._src.compiler.ir.dim_values import evaluate
 from mycel._src.compiler.ir.dims import maximum, symbol
-from mycel._src.engines.aot.sizes import Counts, Points, Size
+from mycel._src.engines.aot.size_arguments import Counts, Points, Size
 from mycel._src.foundation.errors import Unsupported
 from mycel.deploy import Library, build
 from mycel.quantisation import quantise

@@ -21,7 +21,7 @@ from mycel._src.compiler.transforms.quantise.scales import multipliers
 from mycel._src.engines.aot.library import library_of
 from mycel._src.engines.aot.targets import named
 from mycel._src.engines.native.llvm.target import making_for
-from mycel._src.engines.native.lowering.byte_rules import has_byte_kernel
+from mycel._src.engines.native.operations.microcontroller.microcontroller_rules import has_byte_kernel
 from mycel._src.engines.native.program.compiling import prepared
 from mycel._src.engines.reference import evaluate
 from mycel._src.foundation.dtype import int8, int32

@@ -9,7 +9,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel._src.engines.aot.plan import plan_for
+from mycel._src.engines.aot.library_plan import plan_for
 from mycel._src.engines.aot.striping import WORTH
 from mycel._src.engines.aot.targets import named
 from mycel.deploy import build

@@ -30,8 +30,8 @@ from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.engines import base, buffers, select
 from mycel._src.engines.base import Engine
-from mycel._src.engines.host import HostEngine
-from mycel._src.engines.known_code import KnownCode
+from mycel._src.engines.host_engine import HostEngine
+from mycel._src.engines.profile_hook import KnownCode
 from mycel._src.foundation.dtype import float32, int64
 from mycel._src.foundation.errors import Unsupported
 from tests.engines.interface_programs import PROGRAMS

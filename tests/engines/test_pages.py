@@ -14,7 +14,7 @@ import sys
 import pytest
 
 from mycel._src.engines.native.llvm import jit
-from mycel._src.engines.native.llvm.pages import CHUNK, CodePages
+from mycel._src.engines.native.llvm.object_loader import CHUNK, CodePages
 
 pytestmark = pytest.mark.skipif(
     not (sys.platform == "linux" and os.uname().machine == "x86_64"), reason="pages are shared on Linux and x86-64"

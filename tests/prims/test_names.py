@@ -18,12 +18,12 @@ from mycel._src.compiler.prims.base import Primitive
 PACKAGE = Path(mycel.__file__).parent
 # The rules of an engine, a file format or a transformation, each in its one file or folder.
 RULE_FILES = (
-    "_src/engines/native/kernels/emit.py",
-    "_src/engines/native/lowering/dense_rules.py",
-    "_src/engines/native/lowering/group_rules.py",
+    "_src/engines/native/kernels/instruction_emitter.py",
+    "_src/engines/native/operations/dense_rules.py",
+    "_src/engines/native/operations/fusion_rules.py",
     "_src/engines/native/lowering/step_rules.py",
-    "_src/engines/native/lowering/view_rules.py",
-    "_src/engines/native/math/library.py",
+    "_src/engines/native/steps/view_rules.py",
+    "_src/engines/native/math/function_definitions.py",
     "_src/engines/xla/rules",
     "_src/compiler/prims",
     "train/graph_check.py",
@@ -121,14 +121,15 @@ def test_what_counts_as_a_comparison(source: str, count: int) -> None:
 
 def test_rule_files_name_primitives_that_there_are() -> None:
     from mycel._src.compiler.prims import loops
-    from mycel._src.engines.native.kernels import emit
-    from mycel._src.engines.native.lowering import group_rules, step_rules
+    from mycel._src.engines.native.kernels import instruction_emitter
+    from mycel._src.engines.native.lowering import step_rules
+    from mycel._src.engines.native.operations import fusion_rules
     from mycel.train import graph_check, mindspore_export, onnx_export
 
     tables = {
-        "emit": emit.RULES,
-        "groups": group_rules.GROUP_RULES,
-        "rules": group_rules.FULL_RULES,
+        "emit": instruction_emitter.RULES,
+        "groups": fusion_rules.GROUP_RULES,
+        "rules": fusion_rules.FULL_RULES,
         "steps": step_rules.STEP_RULES,
         "files": graph_check.FORMS,
         "MindIR operators": mindspore_export._OPERATORS,

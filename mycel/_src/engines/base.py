@@ -3,8 +3,8 @@
 An engine turns graphs into programs and reports on them: their cost, their memory, when they ran,
 how the machine is used. Callers ask the engine in force (`current`), which answers in engine
 independent terms: functions from buffers to buffers, the records of `engines.reports`, the traces
-of `engines.tracing`. So nothing outside of `engines` knows what a program consists of, and another
-engine is one more class.
+of `engines.trace_records`. So nothing outside of `engines` knows what a program consists of, and
+another engine is one more class.
 
 A *buffer* is the memory behind one value. It belongs to the engine, and only the engine accesses
 its content; `engines.buffers` has the buffers of all engines that use the host's memory. An *entry*
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from mycel._src.compiler.ir.graph import Graph, Node
     from mycel._src.compiler.ir.sharding.mesh import Mesh
-    from mycel._src.engines.known_code import KnownCode
+    from mycel._src.engines.profile_hook import KnownCode
     from mycel._src.engines.reports import Account, Cost, Footprint
-    from mycel._src.engines.tracing import Trace
+    from mycel._src.engines.trace_records import Trace
 
     Array = np.ndarray[Any, Any]
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.engines.base import MemoryAccount
-from mycel._src.engines.failures import no_memory
-from mycel._src.engines.native.runtime.memory_ir import MEMORY
+from mycel._src.engines.error_messages import no_memory
+from mycel._src.engines.native.runtime.allocator_ir import MEMORY
 from mycel._src.engines.native.runtime.runtime import runtime
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import operation_called

@@ -35,7 +35,7 @@ from mycel._src.compiler.prims.control_flow.while_gradient import while_grad
 from mycel._src.compiler.prims.custom_derivatives import kept_call
 from mycel._src.engines import buffers
 from mycel._src.engines.base import current
-from mycel._src.engines.one_by_one import OneByOne, several
+from mycel._src.engines.operation_by_operation import OneByOne, several
 from mycel._src.foundation.bounded_caches import SOME, Remembered
 from mycel._src.foundation.errors import NonFiniteError
 from mycel._src.foundation.log import logger

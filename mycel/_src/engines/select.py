@@ -18,11 +18,11 @@ from mycel._src.compiler.prims.base import Primitive, outputs_of
 from mycel._src.compiler.prims.control_flow.control import call, sizes_in_call
 from mycel._src.compiler.prims.custom_derivatives import kept_call
 from mycel._src.engines import base, nonfinite
-from mycel._src.engines.alike import shared_program
 from mycel._src.engines.base import Engine
 from mycel._src.engines.native.engine import NativeEngine
 from mycel._src.engines.reference.engine import ReferenceEngine
-from mycel._src.engines.sizes import programs_of
+from mycel._src.engines.shape_sharing import shared_program
+from mycel._src.engines.size_specialization import programs_of
 from mycel._src.engines.xla.engine import XlaEngine
 from mycel._src.foundation.settings import config
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.transforms.partition import Partitioned
-from mycel._src.engines.failures import readable
+from mycel._src.engines.error_messages import readable
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.planner.event_simulation import COMPUTE, Run, add_memory, run_graph, run_tasks

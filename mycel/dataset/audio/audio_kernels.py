@@ -6,7 +6,18 @@ They compute what the operations of NumPy beside their calls do, in the same ord
 from __future__ import annotations
 
 from mycel._src.engines.routines import routine
-from mycel._src.engines.routines.words import Const, Double, Doubles, Elements, Int, Longs, f32, f64, floor, sqrt
+from mycel._src.engines.routines.routine_language import (
+    Const,
+    Double,
+    Doubles,
+    Elements,
+    Int,
+    Longs,
+    f32,
+    f64,
+    floor,
+    sqrt,
+)
 
 __all__ = [
     "bend",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on, routine
-from mycel._src.engines.routines.words import Int, Ints, i32
+from mycel._src.engines.routines.routine_language import Int, Ints, i32
 
 __all__ = ["betas"]
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.engines.routines import are_on, draws, routine
-from mycel._src.engines.routines.words import Doubles, Int, f64, low_product, low_sum, shifted_down
+from mycel._src.engines.routines import are_on, native_random_draws, routine
+from mycel._src.engines.routines.routine_language import Doubles, Int, f64, low_product, low_sum, shifted_down
 from mycel._src.foundation.system import locks
 from mycel.dataset.random_numbers import global_generators
 
@@ -182,7 +182,7 @@ class Stream:
             _first.append(None)
             if len(_first) == _FIRST and are_on():
                 # From now on native code draws the same numbers in a tenth of the time.
-                draws.given_to(Stream, self, _GAMMA, (_MULTIPLY_1, _MULTIPLY_2))
+                native_random_draws.given_to(Stream, self, _GAMMA, (_MULTIPLY_1, _MULTIPLY_2))
         # Two threads that share a stream draw no number both; native code keeps Python's lock.
         with _drawing:
             self.state = state = (self.state + _GAMMA) & _MASK

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mycel._src.engines.routines import routine
-from mycel._src.engines.routines.words import Int, Ints, Longs
+from mycel._src.engines.routines.routine_language import Int, Ints, Longs
 
 __all__ = ["check_numerals", "cut", "whole_numbers"]
 

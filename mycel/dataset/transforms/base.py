@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
-from mycel._src.engines.routines.keeping import Kept, kept
-from mycel._src.engines.routines.running import observers
+from mycel._src.engines.routines.call_replay import Kept, kept
+from mycel._src.engines.routines.compiled_routines import observers
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as types
 from mycel.dataset.constructor_arguments import MadeOf

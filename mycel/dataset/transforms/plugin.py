@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.engines.routines.plugins import Operation, opened
+from mycel._src.engines.routines.cpp_plugins import Operation, opened
 from mycel._src.foundation import arguments
 from mycel.dataset.pipeline_errors import input_refused
 from mycel.dataset.transforms.base import Transform

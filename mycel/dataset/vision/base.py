@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
-from mycel._src.engines.routines.elements import ELEMENTS
+from mycel._src.engines.routines.element_types import ELEMENTS
 from mycel.dataset.rows.column_blocks import Array, as_array, is_picture
 from mycel.dataset.transforms import base
 from mycel.dataset.transforms.base import Transform

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mycel._src.engines.native.llvm import jit
-from mycel._src.engines.native.llvm.generation import Generator
+from mycel._src.engines.native.llvm.machine_code import Generator
 from mycel._src.engines.native.llvm.target import host
 from mycel._src.foundation.settings import config
 

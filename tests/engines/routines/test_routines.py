@@ -5,8 +5,7 @@ import pytest
 
 from mycel._src.engines.native.llvm.target import host
 from mycel._src.engines.routines import are_on, routine
-from mycel._src.engines.routines.translate import definition
-from mycel._src.engines.routines.words import (
+from mycel._src.engines.routines.routine_language import (
     Bytes,
     Const,
     Double,
@@ -36,6 +35,7 @@ from mycel._src.engines.routines.words import (
     upper_half,
     within,
 )
+from mycel._src.engines.routines.translate import definition
 
 SHIFT = 3
 

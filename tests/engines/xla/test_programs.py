@@ -24,7 +24,7 @@ from mycel._src.compiler.prims.linear_algebra import decompositions
 from mycel._src.compiler.prims.linear_algebra.spectral import eig
 from mycel._src.engines import buffers, select
 from mycel._src.engines.reference import evaluate
-from mycel._src.engines.xla.memory import Held
+from mycel._src.engines.xla.device_buffers import Held
 from mycel._src.foundation.dtype import bool_, float32, float64, int64, uint64
 from mycel._src.foundation.errors import Unsupported
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mycel._src.engines.aot.plan import Plan
+from mycel._src.engines.aot.library_plan import Plan
 from mycel._src.engines.native.kernels.codegen import Kernel
-from mycel._src.engines.native.kernels.nest import Nest
-from mycel._src.engines.native.lowering.steps import Step
+from mycel._src.engines.native.kernels.loop_nest import Nest
 from mycel._src.engines.native.program import arena
 from mycel._src.engines.native.program.liveness import Liveness
 from mycel._src.engines.native.report import costs
+from mycel._src.engines.native.steps.step_types import Step
 
 __all__ = ["Account", "Line", "account_of"]
 

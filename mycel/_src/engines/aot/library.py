@@ -14,11 +14,11 @@ from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.ir.symbol_binding import Binder
 from mycel._src.compiler.ir.types import TensorType, Type, tensor_type
 from mycel._src.engines.aot.account import Account, account_of
-from mycel._src.engines.aot.emit import object_code
-from mycel._src.engines.aot.header import Argument, check_name, header
-from mycel._src.engines.aot.module import Value, write
-from mycel._src.engines.aot.plan import ALIGN, Form, Staged, forms_for, plan_for
-from mycel._src.engines.aot.sizes import Size
+from mycel._src.engines.aot.c_header import Argument, check_name, header
+from mycel._src.engines.aot.library_module import Value, write
+from mycel._src.engines.aot.library_plan import ALIGN, Form, Staged, forms_for, plan_for
+from mycel._src.engines.aot.object_emission import object_code
+from mycel._src.engines.aot.size_arguments import Size
 from mycel._src.engines.aot.striping import GAIN, WORTH
 from mycel._src.engines.aot.targets import named
 from mycel._src.foundation.errors import Unsupported

@@ -19,7 +19,7 @@ from mycel._src.engines.native.program import arena
 from mycel._src.engines.native.program.liveness import Liveness
 
 if TYPE_CHECKING:
-    from mycel._src.engines.aot.plan import Plan
+    from mycel._src.engines.aot.library_plan import Plan
 
 __all__ = ["GAIN", "WORTH", "smallest"]
 

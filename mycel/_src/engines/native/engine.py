@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.engines.base import Entry, Repetition, Sized, program_made
-from mycel._src.engines.host import HostEngine
-from mycel._src.engines.known_code import KnownCode
+from mycel._src.engines.host_engine import HostEngine
+from mycel._src.engines.profile_hook import KnownCode
 
 if TYPE_CHECKING:
     from mycel._src.engines.reports import Account, Footprint
-    from mycel._src.engines.tracing import Trace
+    from mycel._src.engines.trace_records import Trace
 
 __all__ = ["NativeEngine"]
 
@@ -46,7 +46,7 @@ class NativeEngine(HostEngine):
 
     def sized(self, graph: Graph, aliases: Mapping[int, int] | None = None) -> Sized:
         program_made(self)
-        from mycel._src.engines.native.program.instances import Instances
+        from mycel._src.engines.native.program.symbolic_programs import Instances
 
         return Instances(graph, aliases)
 
@@ -95,7 +95,7 @@ class NativeEngine(HostEngine):
         return host().identity
 
     def describe(self) -> dict[str, Any]:
-        from mycel._src.engines.native.report.facts import facts
+        from mycel._src.engines.native.report.engine_info import facts
 
         return facts()
 

@@ -15,13 +15,13 @@ import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.engines.base import Entry, Repetition, Sized, program_made
-from mycel._src.engines.host import HostEngine
-from mycel._src.engines.known_code import KnownCode
-from mycel._src.engines.sizes import Specialized
+from mycel._src.engines.host_engine import HostEngine
+from mycel._src.engines.profile_hook import KnownCode
+from mycel._src.engines.size_specialization import Specialized
 
 if TYPE_CHECKING:
     from mycel._src.engines.reports import Account, Footprint
-    from mycel._src.engines.tracing import Trace
+    from mycel._src.engines.trace_records import Trace
 
 __all__ = ["ReferenceEngine"]
 

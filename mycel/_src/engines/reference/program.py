@@ -12,11 +12,11 @@ from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.engines import buffers
 from mycel._src.engines.base import Entry, Repetition
-from mycel._src.engines.capacity import check_needs
+from mycel._src.engines.host_memory import check_needs
 from mycel._src.engines.reference.evaluation import evaluate
 from mycel._src.engines.reference.reports import footprint
 from mycel._src.engines.reference.trace import ReferenceProgram, Watching, active
-from mycel._src.engines.rounds import Repeated
+from mycel._src.engines.repeat import Repeated
 from mycel._src.foundation.spans import timed
 
 __all__ = ["Program", "repetition"]

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph, Node
-from mycel._src.engines.failures import name_index_error, note_host_step
+from mycel._src.engines.error_messages import name_index_error, note_host_step
 from mycel._src.engines.reference.evaluation import Watch
 from mycel._src.engines.reference.reports import is_step, node_cost
 from mycel._src.engines.reports import Cost
-from mycel._src.engines.tracing import Event, Move, Run, Trace, TracedProgram, TracedStep
+from mycel._src.engines.trace_records import Event, Move, Run, Trace, TracedProgram, TracedStep
 from mycel._src.foundation.errors import IndexRangeError
 
 __all__ = ["ReferenceProgram", "Watching", "active", "tracing"]

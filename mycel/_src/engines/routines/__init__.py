@@ -5,6 +5,6 @@ call to call, and a call has to cost microseconds. `routine` makes one of a Pyth
 `words` has what such functions may use.
 """
 
-from mycel._src.engines.routines.running import Routine, are_on, routine
+from mycel._src.engines.routines.compiled_routines import Routine, are_on, routine
 
 __all__ = ["Routine", "are_on", "routine"]

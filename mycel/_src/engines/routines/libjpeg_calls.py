@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.engines.routines.addresses import address
+from mycel._src.engines.routines.array_address import address
 from mycel._src.foundation.system import locks
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.engines.routines.addresses import address
+from mycel._src.engines.routines.array_address import address
 from mycel._src.engines.routines.libjpeg_calls import CHANNELS, HEIGHT, JUMP, OWN, VERSION, WIDTH, Calls, message_of
 
 __all__ = ["Encoder"]

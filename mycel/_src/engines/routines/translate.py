@@ -23,8 +23,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from mycel._src.engines.native.llvm.target import host
-from mycel._src.engines.routines import lanes
-from mycel._src.engines.routines.elements import ELEMENTS
+from mycel._src.engines.routines import vector_operations
+from mycel._src.engines.routines.element_types import ELEMENTS
 from mycel._src.foundation.python_runtime import syntax_trees
 
 __all__ = ["Translated", "Value", "definition", "translate"]
@@ -86,9 +86,9 @@ def definition(function: Callable[..., Any]) -> ast.FunctionDef:
 
 
 def _number(value: float, kind: str) -> Value:
-    count, element = lanes.element(kind)
+    count, element = vector_operations.element(kind)
     if count:
-        return Value(lanes.number(_number(value, element).text, kind), kind)
+        return Value(vector_operations.number(_number(value, element).text, kind), kind)
     if kind in _FLOATS:
         exact = struct.unpack("<f", struct.pack("<f", value))[0] if kind == "float" else float(value)
         return Value(f"0x{struct.unpack('<Q', struct.pack('<d', exact))[0]:016X}", kind)
@@ -418,7 +418,7 @@ class _Writer:
         if operation in (ast.FloorDiv, ast.Mod) and one.kind not in _FLOATS:
             return self.quotient(one, other, operation is ast.Mod)
         integers, floats = _ARITHMETIC.get(operation, ("", ""))
-        word = floats if lanes.element(one.kind)[1] in _FLOATS else integers
+        word = floats if vector_operations.element(one.kind)[1] in _FLOATS else integers
         if not word:
             raise self.refuse(node, f"{operation.__name__} of {one.kind}")
         exact = " nsw" if word in ("add", "sub", "mul") and one.kind == "i64" else ""
@@ -493,8 +493,8 @@ class _Writer:
         name = node.func.id
         if name == "soon":
             return self.soon(node)
-        if name in lanes.WORDS:
-            vector = lanes.WORDS[name](self, node.args)
+        if name in vector_operations.WORDS:
+            vector = vector_operations.WORDS[name](self, node.args)
             return vector and Value(*vector)
         arguments = [self.value(argument) for argument in node.args]
         if name in _CASTS:
@@ -502,7 +502,7 @@ class _Writer:
         if name in ("rint", "floor", "sqrt", "log", "cos"):
             return self.intrinsic(node, name, arguments[0])
         if name == "looked_up_at_once":
-            return lanes.LOOKED_UP if lanes.NEEDED in host().feature_set else 0
+            return vector_operations.LOOKED_UP if vector_operations.NEEDED in host().feature_set else 0
         if name == "fused":
             texts = [self.as_kind(node, value, "double").text for value in arguments]
             return self.known_function("fma", "double", [texts[0], *(f"double {text}" for text in texts[1:])])
@@ -546,9 +546,9 @@ class _Writer:
             return min(arguments) if name == "least" else max(arguments)
         one, other = self.alike(node, *arguments)
         word = ("slt", "olt") if name == "least" else ("sgt", "ogt")
-        count, element = lanes.element(one.kind)
+        count, element = vector_operations.element(one.kind)
         test = f"fcmp {word[1]}" if element in _FLOATS else f"icmp {word[0]}"
-        truth = lanes.kind_of(count, "i1") if count else "i1"
+        truth = vector_operations.kind_of(count, "i1") if count else "i1"
         found = self.say(f"{test} {one.kind} {one.text}, {other.text}", truth)
         return self.say(f"select {truth} {found.text}, {one.kind} {one.text}, {one.kind} {other.text}", one.kind)
 
@@ -567,7 +567,7 @@ class _Writer:
     def cast(self, node: ast.AST, value: Any, kind: str) -> Value:
         if not isinstance(value, Value):
             return _number(int(value) if kind not in _FLOATS else value, kind)
-        count, old = lanes.element(value.kind)
+        count, old = vector_operations.element(value.kind)
         if old == kind:
             return value
         if old in _FLOATS:
@@ -578,7 +578,7 @@ class _Writer:
             word = "zext"
         else:
             word = "sext" if _SIZES[old] < _SIZES[kind] else "trunc"
-        kind = lanes.kind_of(count, kind) if count else kind
+        kind = vector_operations.kind_of(count, kind) if count else kind
         return self.say(f"{word} {value.kind} {value.text} to {kind}", kind)
 
     def inline(self, node: ast.Call, name: str, arguments: list[Any]) -> Any:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.engines.base import Entry, MemoryAccount, Repetition, Sized, Spread, Stages, Together, program_made
-from mycel._src.engines.host import HostEngine
-from mycel._src.engines.known_code import KnownCode
-from mycel._src.engines.sizes import Specialized
+from mycel._src.engines.host_engine import HostEngine
+from mycel._src.engines.profile_hook import KnownCode
+from mycel._src.engines.size_specialization import Specialized
 from mycel._src.engines.xla import binding
 from mycel._src.foundation.log import logger
 from mycel._src.foundation.settings import config
@@ -23,7 +23,7 @@ from mycel._src.foundation.settings import config
 if TYPE_CHECKING:
     from mycel._src.compiler.ir.sharding.mesh import Mesh
     from mycel._src.engines.reports import Account, Footprint
-    from mycel._src.engines.tracing import Trace
+    from mycel._src.engines.trace_records import Trace
 
 __all__ = ["XlaEngine"]
 
@@ -54,7 +54,7 @@ class XlaEngine(HostEngine):
 
         if binding.version() is None:
             raise ImportError(binding.MISSING)
-        from mycel._src.engines.xla.memory import Held
+        from mycel._src.engines.xla.device_buffers import Held
 
         buffers.wrapping(Held)
         if _on_settings not in config.listeners:
@@ -99,41 +99,41 @@ class XlaEngine(HostEngine):
 
     def synchronize(self) -> None:
         """Wait until all programs that were started are complete."""
-        from mycel._src.engines.xla.memory import wait
+        from mycel._src.engines.xla.device_buffers import wait
 
         wait()
 
     # Several devices.
 
     def meet(self, address: str) -> None:
-        from mycel._src.engines.xla.processes import meet
+        from mycel._src.engines.xla.multi_process import meet
 
         meet(address)
 
     def device_count(self) -> int:
-        from mycel._src.engines.xla.processes import every
+        from mycel._src.engines.xla.multi_process import every
 
         return len(every())
 
     def own_devices(self) -> range:
-        from mycel._src.engines.xla.processes import own
+        from mycel._src.engines.xla.multi_process import own
 
         return own()
 
     def together(self, graph: Graph, mesh: Mesh, aliases: Mapping[int, int] | None = None) -> Together:
-        from mycel._src.engines.xla.together import DeviceTogether
+        from mycel._src.engines.xla.spmd_programs import DeviceTogether
 
         program_made(self)
         return DeviceTogether(graph, mesh, aliases or {})
 
     def stages(self, stages: Sequence[tuple[Graph, Mesh, Mapping[int, int]]]) -> Stages:
-        from mycel._src.engines.xla.stages import DeviceStages
+        from mycel._src.engines.xla.stage_programs import DeviceStages
 
         program_made(self)
         return DeviceStages(stages)
 
     def spread(self, mesh: Mesh, parts: Sequence[Any]) -> Spread:
-        from mycel._src.engines.xla.together import spread
+        from mycel._src.engines.xla.spmd_programs import spread
 
         return spread(mesh, parts)
 
@@ -164,12 +164,12 @@ class XlaEngine(HostEngine):
     # Memory.
 
     def memory(self) -> MemoryAccount:
-        from mycel._src.engines.xla.memory import account
+        from mycel._src.engines.xla.device_buffers import account
 
         return account()
 
     def reset_peak(self, *, allocated: bool = False, reserved: bool = False) -> None:
-        from mycel._src.engines.xla.memory import reset_peak
+        from mycel._src.engines.xla.device_buffers import reset_peak
 
         super().reset_peak(allocated=allocated, reserved=reserved)
         if allocated:

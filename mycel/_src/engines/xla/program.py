@@ -20,13 +20,13 @@ from mycel._src.compiler.ir.graph import Graph, Node, input_node, substitute, to
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims.base import CONSTANT
 from mycel._src.engines.base import Entry, Repetition
-from mycel._src.engines.capacity import check_needs
-from mycel._src.engines.failures import index_out_of_range, note_host_step
+from mycel._src.engines.error_messages import index_out_of_range, note_host_step
+from mycel._src.engines.host_memory import check_needs
 from mycel._src.engines.reference.evaluation import evaluate as on_host
 from mycel._src.engines.reference.reports import footprint
 from mycel._src.engines.reference.trace import active
-from mycel._src.engines.rounds import Repeated
-from mycel._src.engines.xla import memory
+from mycel._src.engines.repeat import Repeated
+from mycel._src.engines.xla import device_buffers
 from mycel._src.engines.xla.binding import jax, jnp
 from mycel._src.engines.xla.interpret import Scope, Site, evaluate, may_stop
 from mycel._src.engines.xla.preparing import is_host_step, prepared
@@ -124,7 +124,7 @@ class Program:
             return self._plain(given)
         record = Record(self.traced)
         try:
-            found = [memory.value_of(b, t) for b, t in zip(given, self.inputs)]
+            found = [device_buffers.value_of(b, t) for b, t in zip(given, self.inputs)]
             arrays = [array for array, _ in found]
             if self.whole is not None:
                 for i in self.whole.donated:
@@ -143,7 +143,7 @@ class Program:
 
     def _plain(self, given: Sequence[Any]) -> Any:
         """Run a program that writes over no input and that nothing stops, when nobody traces it."""
-        arrays = [memory.array_of(b, t) for b, t in zip(given, self.inputs)]
+        arrays = [device_buffers.array_of(b, t) for b, t in zip(given, self.inputs)]
         values, _ = self.whole.function([], arrays)  # type: ignore[union-attr]
         if len(values) == 1:
             value = values[0]
@@ -151,7 +151,7 @@ class Program:
                 if array is value:
                     value = jnp.copy(value)
                     break
-            return memory.Held(None, value)
+            return device_buffers.Held(None, value)
         return tuple(self._results(given, arrays, values))
 
     def _results(self, given: Sequence[Any], arrays: Sequence[Any], values: Sequence[Any]) -> list[Any]:
@@ -164,10 +164,10 @@ class Program:
             seen.add(id(value))
             if j in self.aliases:
                 buffer = given[self.aliases[j]]
-                memory.write(buffer, value, self.outputs[j])
+                device_buffers.write(buffer, value, self.outputs[j])
                 results.append(buffer)
             else:
-                results.append(memory.held(value))
+                results.append(device_buffers.held(value))
         return results
 
     def _staged(self, arrays: Sequence[Any], record: Any) -> tuple[list[Any], None]:
@@ -228,7 +228,9 @@ def _host_step(node: Node, values: dict[Node, Any]) -> None:
     except Exception as error:
         note_host_step(error, node, [i.type for i in node.inputs])
         raise
-    values[node] = tuple([memory.placed(f) for f in found]) if isinstance(found, tuple) else memory.placed(found)
+    values[node] = (
+        tuple([device_buffers.placed(f) for f in found]) if isinstance(found, tuple) else device_buffers.placed(found)
+    )
 
 
 def repetition(entry: Entry, carried: Mapping[int, int]) -> Repetition | None:

@@ -16,7 +16,7 @@ from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.engines.reference.reports import is_step
 from mycel._src.engines.reference.trace import ReferenceTrace, active
 from mycel._src.engines.reports import Cost
-from mycel._src.engines.tracing import Event, TracedProgram, TracedStep
+from mycel._src.engines.trace_records import Event, TracedProgram, TracedStep
 from mycel._src.engines.xla.binding import jax
 from mycel._src.engines.xla.reports import cost_of, node_cost
 

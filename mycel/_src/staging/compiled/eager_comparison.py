@@ -1,13 +1,13 @@
 """Finding the first operation at which eager and compiled execution disagree.
 
 A function is staged into its graph, and its result computed three ways on the same inputs: eagerly,
-by the compiled graph, and by the graph's operations one by one (`engines.one_by_one`). If the last
-two differ, the compiler is to blame: the search begins at a result that differs and goes to an
-operand that differs as well (its value is computed by the compiled graph up to it), until no
-operand differs; that node is the operation. If the operations one by one differ from the eager
-result, the graph does not do what the program does: the eager run is logged with the values of its
-operations, and the first node of the graph whose value is not among them is named. Tensors that the
-function changes get their values back.
+by the compiled graph, and by the graph's operations one by one (`engines.operation_by_operation`).
+If the last two differ, the compiler is to blame: the search begins at a result that differs and
+goes to an operand that differs as well (its value is computed by the compiled graph up to it),
+until no operand differs; that node is the operation. If the operations one by one differ from the
+eager result, the graph does not do what the program does: the eager run is logged with the values
+of its operations, and the first node of the graph whose value is not among them is named. Tensors
+that the function changes get their values back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import CONSTANT, outputs_of
 from mycel._src.engines import buffers
-from mycel._src.engines.one_by_one import OneByOne, several
+from mycel._src.engines.operation_by_operation import OneByOne, several
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.foundation.pytree import flatten
 from mycel._src.foundation.settings import config

@@ -21,7 +21,7 @@ from mycel._src.compiler.prims.elementwise import identity
 from mycel._src.compiler.prims.nonzero_positions import positions
 from mycel._src.compiler.prims.parameter_assignment import assigned
 from mycel._src.compiler.transforms.specialize import inner_sizes, specialize
-from mycel._src.engines.failures import out_of_memory, told
+from mycel._src.engines.error_messages import out_of_memory, told
 from mycel._src.foundation.errors import CompileError
 from mycel._src.foundation.python_runtime import finalization
 from mycel._src.foundation.settings import config

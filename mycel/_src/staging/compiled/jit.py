@@ -20,7 +20,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 from mycel._src.compiler.ir.dimension_guards import Decisions, deciding
 from mycel._src.compiler.ir.dims import InconclusiveDimension
 from mycel._src.compiler.ir.graph import at
-from mycel._src.engines.failures import told
+from mycel._src.engines.error_messages import told
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import CompileError, NeedsValue
 from mycel._src.foundation.log import logger

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mycel._src.engines.failures import readable
+from mycel._src.engines.error_messages import readable
 from mycel._src.foundation.errors import CompileError
 from mycel._src.staging.compiled.call_signature import key_of
 

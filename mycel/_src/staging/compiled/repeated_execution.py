@@ -17,7 +17,7 @@ from typing import Any
 
 from mycel._src.engines import buffers
 from mycel._src.engines.base import Entry, Repetition, Rounds
-from mycel._src.engines.failures import out_of_memory
+from mycel._src.engines.error_messages import out_of_memory
 from mycel._src.engines.select import engine
 from mycel._src.foundation.log import logger
 from mycel._src.foundation.python_runtime import finalization

@@ -12,7 +12,7 @@ from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.transport.current_transport import transport
-from mycel._src.engines.failures import out_of_memory
+from mycel._src.engines.error_messages import out_of_memory
 from mycel._src.engines.select import engine
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import CompileError

@@ -19,7 +19,7 @@ from mycel._src.compiler.transforms.pipeline_parallel import Assignment, Kind, S
 from mycel._src.compiler.transforms.pipeline_parallel.stage_graphs import Pipe
 from mycel._src.compiler.transport.current_transport import transport
 from mycel._src.engines.base import Spread, Stages
-from mycel._src.engines.failures import out_of_memory
+from mycel._src.engines.error_messages import out_of_memory
 from mycel._src.engines.select import engine
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import CompileError

@@ -19,7 +19,7 @@ from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims.base import Primitive, freeze, outputs_of
 from mycel._src.engines import buffers
-from mycel._src.engines.failures import out_of_memory, told
+from mycel._src.engines.error_messages import out_of_memory, told
 from mycel._src.foundation.bounded_caches import MANY, Remembered
 from mycel._src.foundation.settings import config
 from mycel._src.foundation.system import locks

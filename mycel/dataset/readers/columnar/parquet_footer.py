@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on, routine
-from mycel._src.engines.routines.words import Bytes, Int, Longs, i64
+from mycel._src.engines.routines.routine_language import Bytes, Int, Longs, i64
 
 __all__ = ["NUMBERS", "walked"]
 

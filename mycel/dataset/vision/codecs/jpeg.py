@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mycel._src.engines.routines import are_on
-from mycel._src.engines.routines.libjpeg import Decoder
 from mycel._src.engines.routines.libjpeg_calls import Calls
+from mycel._src.engines.routines.libjpeg_decoder import Decoder
 from mycel._src.engines.routines.libjpeg_encoder import Encoder
 from mycel._src.foundation.files import decompression as inflate
 from mycel._src.foundation.system import locks

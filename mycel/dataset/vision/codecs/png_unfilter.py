@@ -1,7 +1,7 @@
 """Loops over the lines of PNG files."""
 
 from mycel._src.engines.routines import routine
-from mycel._src.engines.routines.words import Bytes, Const, Int, Longs, i32
+from mycel._src.engines.routines.routine_language import Bytes, Const, Int, Longs, i32
 
 
 def _predicted(left: Int, above: Int, corner: Int) -> Int:

@@ -1,7 +1,7 @@
 """Loops over batches of images that are mixed with each other."""
 
 from mycel._src.engines.routines import routine
-from mycel._src.engines.routines.words import Const, Doubles, Elements, Int, Longs, f32, f64
+from mycel._src.engines.routines.routine_language import Const, Doubles, Elements, Int, Longs, f32, f64
 from mycel.dataset.vision.kernels.float_images import converted
 
 

@@ -1,7 +1,7 @@
 """Loops that put an image into a larger one."""
 
 from mycel._src.engines.routines import routine
-from mycel._src.engines.routines.words import Bytes, Const, Int, Longs, least, most
+from mycel._src.engines.routines.routine_language import Bytes, Const, Int, Longs, least, most
 
 # What the other pixels are: a value, or pixels of the image, as `Border` says.
 FILL, EDGE, REFLECT, SYMMETRIC = 0, 1, 2, 3

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mycel._src.engines.routines import routine
-from mycel._src.engines.routines.words import (
+from mycel._src.engines.routines.routine_language import (
     Bytes,
     Const,
     Double,

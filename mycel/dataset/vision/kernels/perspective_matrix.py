@@ -5,7 +5,7 @@ OpenCV's order: the bits are the same.
 """
 
 from mycel._src.engines.routines import routine
-from mycel._src.engines.routines.words import Double, Doubles, Int, f32, f64, i64
+from mycel._src.engines.routines.routine_language import Double, Doubles, Int, f32, f64, i64
 
 # Pivots below this are none: 100 times the distance of 1 to the next float64.
 SINGULAR = 2.0**-52 * 100

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mycel._src.engines.routines.words import Const, Elements, Int
+from mycel._src.engines.routines.routine_language import Const, Elements, Int
 
 # As they are, or from a table; pixel by pixel, or channel by channel.
 PIXELS, PLANES, FOUND_PIXELS, FOUND_PLANES = 0, 1, 2, 3

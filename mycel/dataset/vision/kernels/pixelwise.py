@@ -1,7 +1,7 @@
 """Loops that change values by themselves, or in parts of an image, or take a part of one."""
 
 from mycel._src.engines.routines import routine
-from mycel._src.engines.routines.words import Bytes, Const, Elements, Int, f32, f64, least, most, within
+from mycel._src.engines.routines.routine_language import Bytes, Const, Elements, Int, f32, f64, least, most, within
 from mycel.dataset.vision.kernels.border_filling import _filled
 
 

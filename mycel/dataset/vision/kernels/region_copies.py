@@ -1,7 +1,7 @@
 """Loops over the images of a block, of each of which another part is taken."""
 
 from mycel._src.engines.routines import routine
-from mycel._src.engines.routines.words import Bytes, Const, Elements, Int, Longs, i64, within
+from mycel._src.engines.routines.routine_language import Bytes, Const, Elements, Int, Longs, i64, within
 from mycel.dataset.vision.kernels.pixel_store import put
 
 

@@ -12,7 +12,7 @@ results want them.
 from typing import Any
 
 from mycel._src.engines.routines import routine
-from mycel._src.engines.routines.words import (
+from mycel._src.engines.routines.routine_language import (
     Bytes,
     Const,
     Elements,

@@ -9,7 +9,7 @@ added up. `element` is the image's type.
 from typing import Any
 
 from mycel._src.engines.routines import routine
-from mycel._src.engines.routines.words import (
+from mycel._src.engines.routines.routine_language import (
     Const,
     Double,
     Doubles,

@@ -12,7 +12,7 @@ from mycel._src.compiler.ir.dims import symbol
 from mycel._src.engines.native.kernels import codegen
 from mycel._src.engines.native.kernels.codegen import generate
 from mycel._src.engines.native.kernels.deduplication import digest_of
-from mycel._src.engines.native.kernels.nest import Access, Affine, Buffer, Builder, Loop, Nest, Store, affine
+from mycel._src.engines.native.kernels.loop_nest import Access, Affine, Buffer, Builder, Loop, Nest, Store, affine
 from mycel._src.foundation import dtype as D
 
 

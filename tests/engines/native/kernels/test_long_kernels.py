@@ -9,9 +9,9 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel._src.engines.native.kernels.schedule import GRAIN_WORK
-from mycel._src.engines.native.kernels.values import LONG
-from mycel._src.engines.native.runtime.steps_ir import PIECES
+from mycel._src.engines.native.kernels.loop_schedule import GRAIN_WORK
+from mycel._src.engines.native.kernels.value_writer import LONG
+from mycel._src.engines.native.runtime.step_interpreter_ir import PIECES
 
 MANY = 2 * PIECES * GRAIN_WORK + 12_345
 

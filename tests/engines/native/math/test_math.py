@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from mycel._src.engines.native.math import library as elementary
+from mycel._src.engines.native.math import function_definitions as elementary
 
 MACHINES = ("host", "baseline")
 DTYPES: dict[str, Any] = {"f32": np.float32, "f64": np.float64}

@@ -21,7 +21,7 @@ from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.engines.native.onednn import autotune
 from mycel._src.engines.native.onednn import binding as dense
-from mycel._src.engines.native.program import stored
+from mycel._src.engines.native.program import program_cache
 from mycel._src.foundation.files import code_cache
 from mycel._src.foundation.settings import config
 
@@ -172,17 +172,17 @@ def test_a_small_gain_or_one_that_does_not_come_again_changes_nothing(monkeypatc
 
 
 def test_the_keys_of_kept_programs_tell_tuned_ones_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "LEAST", 4)
+    monkeypatch.setattr(program_cache, "LEAST", 4)
     x = input_node(tensor_type((4,), ms.float32))
     node = x
     for _ in range(5):
         node = E.tanh(node)
     graph = Graph((x,), (node,), "chain")
-    tuned = stored.key_of(graph, {})
+    tuned = program_cache.key_of(graph, {})
     ms.set_context(auto_tune_mode="RL,GA")
-    assert stored.key_of(graph, {}) == tuned is not None
+    assert program_cache.key_of(graph, {}) == tuned is not None
     ms.set_context(auto_tune_mode="NO_TUNE")
-    assert stored.key_of(graph, {}) not in (None, tuned)
+    assert program_cache.key_of(graph, {}) not in (None, tuned)
 
 
 def test_a_wrong_mode_is_named() -> None:

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from mycel._src.engines.native.onednn import binding as dense
-from mycel._src.engines.native.onednn import library as dense_library
+from mycel._src.engines.native.onednn import c_interface as dense_library
 from mycel._src.engines.native.onednn import plan as dense_plan
 
 needs_onednn = pytest.mark.skipif(not dense.available(), reason=str(dense.why_unavailable()))

@@ -10,7 +10,7 @@ import pytest
 import mycel as ms
 from mycel import nn, ops
 from mycel._src.devices import runtime
-from mycel._src.engines.capacity import available_memory
+from mycel._src.engines.host_memory import available_memory
 from mycel._src.engines.native.program.compiling import prepared
 from mycel._src.engines.native.program.program import build
 from mycel._src.engines.native.report.account import account

@@ -18,12 +18,12 @@ from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.engines import buffers
-from mycel._src.engines.native.lowering.inplace import may_overwrite
 from mycel._src.engines.native.program import arena as memory
 from mycel._src.engines.native.program.compiling import compile_native
 from mycel._src.engines.native.program.program import Program
 from mycel._src.engines.native.program.step_order import peak_bytes, schedule
 from mycel._src.engines.native.program.template import Template
+from mycel._src.engines.native.steps.inplace import may_overwrite
 from mycel._src.engines.reference.evaluation import evaluate
 from mycel._src.foundation.dtype import float32
 

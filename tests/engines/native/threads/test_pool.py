@@ -20,9 +20,9 @@ import pytest
 import mycel as ms
 from mycel import nn, ops
 from mycel._src.engines.native.llvm import jit
+from mycel._src.engines.native.threads.openmp_interface_ir import OPENMP
 from mycel._src.engines.native.threads.pool import Pool, default_threads, pool, thread_limit
 from mycel._src.engines.native.threads.pool_ir import MOST_THREADS, POOL_SYMBOLS, pool_text
-from mycel._src.engines.native.threads.teams_ir import OPENMP
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 REGION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)

@@ -22,13 +22,13 @@ from dataclasses import dataclass, replace
 from mycel._src.compiler.ir.dims import DimLike, is_one, is_zero
 from mycel._src.compiler.loops.operation_counts import Count
 from mycel._src.engines.native.kernels.deduplication import digest_of
-from mycel._src.engines.native.kernels.guarded import GuardedWriter
-from mycel._src.engines.native.kernels.nest import Expr, Nest, Reduce, Store
-from mycel._src.engines.native.kernels.schedule import column_work, copies, describe, grain
-from mycel._src.engines.native.kernels.texts import Text, packed
-from mycel._src.engines.native.kernels.values import Word
+from mycel._src.engines.native.kernels.kernel_text import Text, packed
+from mycel._src.engines.native.kernels.loop_nest import Expr, Nest, Reduce, Store
+from mycel._src.engines.native.kernels.loop_schedule import column_work, copies, describe, grain
+from mycel._src.engines.native.kernels.loop_splitting import GuardedWriter
+from mycel._src.engines.native.kernels.value_writer import Word
 from mycel._src.engines.native.llvm.target import target
-from mycel._src.engines.native.math import library as vector_math
+from mycel._src.engines.native.math import function_definitions as vector_math
 from mycel._src.foundation.bounded_caches import MANY, Remembered
 from mycel._src.foundation.spans import timed
 

@@ -15,7 +15,7 @@ import marshal
 from collections.abc import Callable
 from typing import Any
 
-from mycel._src.engines.native.kernels.nest import Access, Affine, Buffer, Expr, Loop, Nest, Reduce, Site, Store
+from mycel._src.engines.native.kernels.loop_nest import Access, Affine, Buffer, Expr, Loop, Nest, Reduce, Site, Store
 from mycel._src.foundation.dtype import DType
 
 __all__ = ["digest_of"]

@@ -17,13 +17,13 @@ import numpy as np
 
 from mycel._src.compiler.ir.dims import is_one, is_zero
 from mycel._src.compiler.loops.programs import COMBINES
-from mycel._src.engines.native.kernels import emit
-from mycel._src.engines.native.kernels.emit import choose, compute_type, literal, memory_type, suffix
-from mycel._src.engines.native.kernels.nest import Access, Expr, Store
-from mycel._src.engines.native.kernels.rounding import is_rounded
-from mycel._src.engines.native.kernels.strided import load_strided, small_step, spread_mask, store_strided
-from mycel._src.engines.native.kernels.values import KernelWriter
-from mycel._src.engines.native.llvm.narrow import ANY, EXACT, narrow, widen
+from mycel._src.engines.native.kernels import instruction_emitter
+from mycel._src.engines.native.kernels.half_rounding import is_rounded
+from mycel._src.engines.native.kernels.instruction_emitter import choose, compute_type, literal, memory_type, suffix
+from mycel._src.engines.native.kernels.loop_nest import Access, Expr, Store
+from mycel._src.engines.native.kernels.strided_access import load_strided, small_step, spread_mask, store_strided
+from mycel._src.engines.native.kernels.value_writer import KernelWriter
+from mycel._src.engines.native.llvm.half_conversion import ANY, EXACT, narrow, widen
 from mycel._src.engines.native.llvm.target import target
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.dtype import DType
@@ -281,7 +281,7 @@ class MemoryWriter(KernelWriter):
             value = values[u if len(values) > 1 else 0]
             if s.mode != "set":
                 before = self.load_one(access, 0, u, wide, reports=False)
-                value = emit.operation(e, COMBINES[s.mode], wide, dtype, [before, value], [dtype, dtype])
+                value = instruction_emitter.operation(e, COMBINES[s.mode], wide, dtype, [before, value], [dtype, dtype])
             self.store_one(access, value, u, wide, EXACT if s.mode == "set" and is_rounded(s.value) else ANY)
 
     def store_masked(self, vector: str, value: str, pointer: str, size: int, mask: str, left: str) -> None:

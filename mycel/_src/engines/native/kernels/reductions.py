@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from mycel._src.compiler.ir.dims import is_zero
-from mycel._src.engines.native.kernels.emit import choose, compute_type, extreme, literal
-from mycel._src.engines.native.kernels.nest import Reduce
-from mycel._src.engines.native.kernels.tiles import TileWriter
+from mycel._src.engines.native.kernels.instruction_emitter import choose, compute_type, extreme, literal
+from mycel._src.engines.native.kernels.loop_nest import Reduce
+from mycel._src.engines.native.kernels.register_transpose import TileWriter
 
 __all__ = ["ReductionWriter"]
 

@@ -13,8 +13,8 @@ size of the whole. Only what is carried is wide, not what is added up in a vecto
 
 from __future__ import annotations
 
-from mycel._src.engines.native.kernels.emit import compute_type, literal
-from mycel._src.engines.native.kernels.nest import Reduce
+from mycel._src.engines.native.kernels.instruction_emitter import compute_type, literal
+from mycel._src.engines.native.kernels.loop_nest import Reduce
 from mycel._src.engines.native.kernels.reductions import ReductionWriter
 from mycel._src.foundation import dtype as D
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding as llvm
 
-from mycel._src.engines.failures import no_memory
-from mycel._src.engines.native.llvm.generation import LOOPS_MARK, Generator
-from mycel._src.engines.native.llvm.pages import CodePages
+from mycel._src.engines.error_messages import no_memory
+from mycel._src.engines.native.llvm.machine_code import LOOPS_MARK, Generator
+from mycel._src.engines.native.llvm.object_loader import CodePages
 from mycel._src.engines.native.llvm.target import host
 from mycel._src.foundation.files import code_cache
 from mycel._src.foundation.python_runtime.scoped_process_settings import Block, WhileOpen

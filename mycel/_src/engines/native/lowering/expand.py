@@ -12,16 +12,16 @@ from mycel._src.compiler.prims.neural.quantisation import int_conv
 from mycel._src.compiler.prims.neural.requantised_layers import rescaled_conv, rescaled_pool, rescaled_sum
 from mycel._src.compiler.prims.shape import SIZE, iota
 from mycel._src.compiler.transforms.expansion import by_definition, opened
-from mycel._src.engines.native.kernels import emit
-from mycel._src.engines.native.lowering.attention_rules import ATTENTION, has_kernel, widened_attention
-from mycel._src.engines.native.lowering.byte_rules import has_byte_kernel
-from mycel._src.engines.native.lowering.convolution_rules import has_conv_nest
-from mycel._src.engines.native.lowering.dense_rules import is_dense
-from mycel._src.engines.native.lowering.group_rules import FULL_RULES, GROUP_RULES
-from mycel._src.engines.native.lowering.rescaling import is_rescaled
+from mycel._src.engines.native.kernels import instruction_emitter
 from mycel._src.engines.native.lowering.step_rules import STEP_RULES
-from mycel._src.engines.native.lowering.view_rules import VIEWS
-from mycel._src.engines.native.lowering.widening import is_native, widened
+from mycel._src.engines.native.operations.attention.attention_rules import ATTENTION, has_kernel, widened_attention
+from mycel._src.engines.native.operations.convolution_index_maps import has_conv_nest
+from mycel._src.engines.native.operations.dense_rules import is_dense
+from mycel._src.engines.native.operations.dense_widening import is_native, widened
+from mycel._src.engines.native.operations.fusion_rules import FULL_RULES, GROUP_RULES
+from mycel._src.engines.native.operations.microcontroller.microcontroller_rules import has_byte_kernel
+from mycel._src.engines.native.operations.requantisation.requantisation_rules import is_rescaled
+from mycel._src.engines.native.steps.view_rules import VIEWS
 
 __all__ = ["expand", "is_claimed"]
 
@@ -44,12 +44,12 @@ def is_claimed(node: Node) -> bool:
         return isinstance(node.params["dim"], Dim)
     return (
         prim in _OTHERS
-        or emit.is_cast(node)
+        or instruction_emitter.is_cast(node)
         or name in VIEWS
         or name in FULL_RULES
         or name in GROUP_RULES
         or name in STEP_RULES
-        or emit.is_supported(name)
+        or instruction_emitter.is_supported(name)
         or is_rescaled(node)
     )
 

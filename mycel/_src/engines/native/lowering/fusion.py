@@ -22,10 +22,10 @@ from mycel._src.compiler.prims.control_flow.while_gradient import while_grad
 from mycel._src.compiler.prims.indexing.index import take_add
 from mycel._src.compiler.prims.shape import SLICE
 from mycel._src.engines.native.llvm.target import target
-from mycel._src.engines.native.lowering.channel_rules import is_channelled
-from mycel._src.engines.native.lowering.dense_rules import is_dense
-from mycel._src.engines.native.lowering.group_rules import FULL_RULES, GROUP_RULES, Domain, is_fusible
-from mycel._src.engines.native.lowering.view_rules import (
+from mycel._src.engines.native.operations.convolution.channels_last_rules import is_channelled
+from mycel._src.engines.native.operations.dense_rules import is_dense
+from mycel._src.engines.native.operations.fusion_rules import FULL_RULES, GROUP_RULES, Domain, is_fusible
+from mycel._src.engines.native.steps.view_rules import (
     NUMBERS,
     Position,
     broadcast_position,

@@ -15,15 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from mycel._src.compiler.ir.graph import Graph, Node
-from mycel._src.engines.native.lowering.builder import StepBuilder
-from mycel._src.engines.native.lowering.dense_rules import is_dense
-from mycel._src.engines.native.lowering.dense_steps import dense_step
+from mycel._src.engines.native.lowering.fused_group_nest import group_step
 from mycel._src.engines.native.lowering.fusion import Fusion, Unit
-from mycel._src.engines.native.lowering.groups import group_step
-from mycel._src.engines.native.lowering.joining import join_maps
-from mycel._src.engines.native.lowering.recompute import choose
+from mycel._src.engines.native.lowering.fusion_recompute import choose
+from mycel._src.engines.native.lowering.group_merging import join_maps
 from mycel._src.engines.native.lowering.step_rules import STEP_RULES
-from mycel._src.engines.native.lowering.steps import Lowered, Step
+from mycel._src.engines.native.operations.dense_rules import is_dense
+from mycel._src.engines.native.operations.dense_steps import dense_step
+from mycel._src.engines.native.steps.step_builder import StepBuilder
+from mycel._src.engines.native.steps.step_types import Lowered, Step
 from mycel._src.foundation.spans import timed
 
 __all__ = ["lower", "lower_explained"]

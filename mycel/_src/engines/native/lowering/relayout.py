@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.dims import is_one
-from mycel._src.engines.native.kernels.nest import Affine, Buffer
-from mycel._src.engines.native.kernels.schedule import pays_to_copy
-from mycel._src.engines.native.kernels.views import View, element_count, like_order
+from mycel._src.engines.native.kernels.loop_nest import Affine, Buffer
+from mycel._src.engines.native.kernels.loop_schedule import pays_to_copy
+from mycel._src.engines.native.kernels.strided_view import View, element_count, like_order
 from mycel._src.engines.native.llvm.target import target
-from mycel._src.engines.native.lowering.builder import StepBuilder
+from mycel._src.engines.native.steps.step_builder import StepBuilder
 
 __all__ = ["along_lanes"]
 

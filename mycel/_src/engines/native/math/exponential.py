@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from math import log
 
-from mycel._src.engines.native.math.build import (
+from mycel._src.engines.native.math.expression_builder import (
     Value,
     at_least,
     at_most,

@@ -12,7 +12,8 @@ the same steps in plain float64 are enough.
 
 from __future__ import annotations
 
-from mycel._src.engines.native.math.build import (
+from mycel._src.engines.native.math.exponential import LN2, LN2_HIGH, LN2_LOW, exp_reduced, reduce
+from mycel._src.engines.native.math.expression_builder import (
     INF,
     NAN,
     Value,
@@ -36,7 +37,6 @@ from mycel._src.engines.native.math.build import (
     widen,
     with_sign_of,
 )
-from mycel._src.engines.native.math.exponential import LN2, LN2_HIGH, LN2_LOW, exp_reduced, reduce
 
 # (log(1 + f) - f) / f^2 for |f| within sqrt(2), float32: 2^-27 of log(1 + f).
 LOG32 = (

@@ -13,7 +13,16 @@ from __future__ import annotations
 
 from math import pi
 
-from mycel._src.engines.native.math.build import Value, bits, from_bits, narrow, number, two_product, two_sum, unsigned
+from mycel._src.engines.native.math.expression_builder import (
+    Value,
+    bits,
+    from_bits,
+    narrow,
+    number,
+    two_product,
+    two_sum,
+    unsigned,
+)
 
 __all__ = ["TABLE", "remainder32", "remainder64"]
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from math import log, pi
 
-from mycel._src.engines.native.math.build import (
+from mycel._src.engines.native.math.exponential import exp, exp_reduced, exp_short, reduce
+from mycel._src.engines.native.math.expression_builder import (
     INF,
     NAN,
     Value,
@@ -35,7 +36,6 @@ from mycel._src.engines.native.math.build import (
     two_product,
     widen,
 )
-from mycel._src.engines.native.math.exponential import exp, exp_reduced, exp_short, reduce
 from mycel._src.engines.native.math.logarithm import log_, log_short
 from mycel._src.engines.native.math.trigonometric import COS, SIN
 

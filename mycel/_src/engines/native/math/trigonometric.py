@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from math import pi
 
-from mycel._src.engines.native.math.build import (
+from mycel._src.engines.native.math.expression_builder import (
     INF,
     NAN,
     Value,

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.native.llvm.target import host
-from mycel._src.engines.native.onednn import library as dnnl
+from mycel._src.engines.native.onednn import c_interface as dnnl
 from mycel._src.engines.native.onednn.plan import ALIGNMENT, Plan, Product, Unsupported
 from mycel._src.foundation.bounded_caches import MANY, Remembered
 from mycel._src.foundation.files import code_cache

@@ -10,8 +10,7 @@ assembled, `matmul` and `conv` are the builders.
 
 from __future__ import annotations
 
-from mycel._src.engines.native.onednn.conv import conv_backward_data, conv_backward_weights, conv_forward
-from mycel._src.engines.native.onednn.library import (
+from mycel._src.engines.native.onednn.c_interface import (
     Unavailable,
     adopt_threads,
     available,
@@ -23,6 +22,7 @@ from mycel._src.engines.native.onednn.library import (
     version,
     why_unavailable,
 )
+from mycel._src.engines.native.onednn.conv import conv_backward_data, conv_backward_weights, conv_forward
 from mycel._src.engines.native.onednn.matmul import matmul
 from mycel._src.engines.native.onednn.plan import MOST_SIZE, Call, Operand, Plan, PostOperation, Product, Unsupported
 

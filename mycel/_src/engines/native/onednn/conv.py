@@ -28,7 +28,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mycel._src.engines.native.onednn import autotune
-from mycel._src.engines.native.onednn import library as dnnl
+from mycel._src.engines.native.onednn import c_interface as dnnl
 from mycel._src.engines.native.onednn.plan import (
     MOST_SIZE,
     Assembly,

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mycel._src.engines.native.onednn import autotune
-from mycel._src.engines.native.onednn import library as dnnl
+from mycel._src.engines.native.onednn import c_interface as dnnl
 from mycel._src.engines.native.onednn.plan import (
     Assembly,
     Attempt,

@@ -23,7 +23,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from mycel._src.engines.native.onednn import library as dnnl
+from mycel._src.engines.native.onednn import c_interface as dnnl
 from mycel._src.foundation.bounded_caches import SOME, Remembered
 from mycel._src.foundation.python_runtime import finalization
 from mycel._src.foundation.spans import span

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mycel._src.engines.native.onednn import library as dnnl
+from mycel._src.engines.native.onednn import c_interface as dnnl
 from mycel._src.engines.native.onednn.autotune import RULE
 from mycel._src.engines.native.onednn.matmul import plan_in_way
 from mycel._src.engines.native.onednn.plan import Assembly, Operand, Plan, Product

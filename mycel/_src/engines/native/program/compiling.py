@@ -15,11 +15,11 @@ from mycel._src.compiler.transforms.optimisation.split_reductions import split_r
 from mycel._src.compiler.transforms.quantise.integer_training import without_stand_ins
 from mycel._src.compiler.transforms.quantise.requantisation_fusion import with_rescaled
 from mycel._src.compiler.transforms.specialize import inner_sizes
-from mycel._src.engines.native.dense.byte_machine import byte_machine
 from mycel._src.engines.native.lowering.expand import expand
 from mycel._src.engines.native.lowering.lower import lower
 from mycel._src.engines.native.onednn.binding import Unsupported
-from mycel._src.engines.native.program import stored
+from mycel._src.engines.native.operations.microcontroller.int8_instructions import byte_machine
+from mycel._src.engines.native.program import program_cache
 from mycel._src.engines.native.program.program import Program, template_of
 from mycel._src.foundation.log import logger
 from mycel._src.foundation.python_runtime import garbage_collection
@@ -36,9 +36,9 @@ def compile_native(graph: Graph, aliases: Mapping[int, int] | None = None) -> Pr
     """
     aliases = dict(aliases or {})
     with garbage_collection.left_alone():
-        key = stored.key_of(graph, aliases)
+        key = program_cache.key_of(graph, aliases)
         if key is not None:
-            template = stored.load(key, graph, aliases)
+            template = program_cache.load(key, graph, aliases)
             if template is not None:
                 try:
                     return Program(template)
@@ -48,11 +48,11 @@ def compile_native(graph: Graph, aliases: Mapping[int, int] | None = None) -> Pr
         if key is None:
             return Program(template)
         # Threads compile the kernels meanwhile.
-        written = stored.written(graph, template)
+        written = program_cache.written(graph, template)
         template.objects = {}
         program = Program(template)
         if written is not None:
-            stored.save(key, written, template)
+            program_cache.save(key, written, template)
         template.objects = None
         return program
 

@@ -20,21 +20,21 @@ from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.transforms.specialize import concrete
 from mycel._src.compiler.transport.async_channel import Started, channel
-from mycel._src.engines.failures import note_host_step
+from mycel._src.engines.error_messages import note_host_step
 from mycel._src.engines.native.kernels.codegen import Kernel, grain
-from mycel._src.engines.native.kernels.nest import FAR, Buffer, Nest, Site
-from mycel._src.engines.native.kernels.views import View
-from mycel._src.engines.native.lowering.dense_call import DenseCall
-from mycel._src.engines.native.lowering.steps import Batch, Call, Copy, HostCall, Nested, Poison, Step, Tape, touched
+from mycel._src.engines.native.kernels.loop_nest import FAR, Buffer, Nest, Site
+from mycel._src.engines.native.kernels.strided_view import View
 from mycel._src.engines.native.onednn import binding as dense
-from mycel._src.engines.native.program.batch import UNIT
-from mycel._src.engines.native.program.bounds import Watch
-from mycel._src.engines.native.program.placed import Placed
+from mycel._src.engines.native.onednn.dense_call import DenseCall
+from mycel._src.engines.native.program.bounds_checking import Watch
+from mycel._src.engines.native.program.kernel_batching import UNIT
+from mycel._src.engines.native.program.placed_template import Placed
 from mycel._src.engines.native.program.template import Template
-from mycel._src.engines.native.runtime import checking
+from mycel._src.engines.native.runtime import bounds_check_setting
 from mycel._src.engines.native.runtime.recursion_ir import ROUTINE
 from mycel._src.engines.native.runtime.runtime import runtime
 from mycel._src.engines.native.runtime.runtime_ir import PROGRAM
+from mycel._src.engines.native.steps.step_types import Batch, Call, Copy, HostCall, Nested, Poison, Step, Tape, touched
 
 __all__ = ["FAILED", "Encoded", "Routine", "Table", "TableEntry", "signed"]
 
@@ -82,7 +82,9 @@ class Encoded(Placed):
         self.errors: list[BaseException] = [] if owner is None else owner.errors
         # The exchanges under way, by number, with the types of what they send.
         self.started: dict[int, tuple[Started, Sequence[TensorType]]] = {}
-        self.watch: Watch | None = owner.watch if owner is not None else Watch() if checking.is_on() else None
+        self.watch: Watch | None = (
+            owner.watch if owner is not None else Watch() if bounds_check_setting.is_on() else None
+        )
         self.status: Any = (
             ctypes.c_int64.from_address(ctypes.addressof(self.table) + 8 * STATUS) if owner is None else owner.status
         )

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from mycel._src.compiler.ir.dims import DimLike
-from mycel._src.engines.native.kernels.nest import Buffer
-from mycel._src.engines.native.kernels.views import View
-from mycel._src.engines.native.lowering.steps import Nested, Step
+from mycel._src.engines.native.kernels.loop_nest import Buffer
+from mycel._src.engines.native.kernels.strided_view import View
 from mycel._src.engines.native.onednn import binding as dense
 from mycel._src.engines.native.program import arena as memory
+from mycel._src.engines.native.steps.step_types import Nested, Step
 
 __all__ = ["Ends", "Liveness"]
 

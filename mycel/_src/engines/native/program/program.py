@@ -18,13 +18,13 @@ from mycel._src.compiler.ir.dims import InconclusiveDimension
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.ir.types import MOST_BYTES, TensorType
 from mycel._src.compiler.transport.async_channel import channel
-from mycel._src.engines.failures import index_out_of_range
-from mycel._src.engines.native.lowering.steps import Call, HostCall, Nested, Step, Tape
+from mycel._src.engines.error_messages import index_out_of_range
 from mycel._src.engines.native.program.encoding import Encoded, Table, signed
 from mycel._src.engines.native.program.template import Template
 from mycel._src.engines.native.runtime.recursion_ir import LEVELS, RECORD_BYTES
 from mycel._src.engines.native.runtime.runtime import runtime
 from mycel._src.engines.native.runtime.runtime_ir import PROGRAM
+from mycel._src.engines.native.steps.step_types import Call, HostCall, Nested, Step, Tape
 from mycel._src.foundation.python_runtime import finalization
 from mycel._src.foundation.spans import timed
 from mycel._src.foundation.system import locks

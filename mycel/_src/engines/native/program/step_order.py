@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
 from mycel._src.compiler.ir.dims import DimLike
-from mycel._src.engines.native.kernels.nest import Buffer
+from mycel._src.engines.native.kernels.loop_nest import Buffer
 from mycel._src.engines.native.llvm.target import target
-from mycel._src.engines.native.lowering.inplace import possible_overwrites
-from mycel._src.engines.native.lowering.steps import Call, HostCall, Step
+from mycel._src.engines.native.steps.inplace import possible_overwrites
+from mycel._src.engines.native.steps.step_types import Call, HostCall, Step
 
 __all__ = ["Plan", "is_exchange", "peak_bytes", "schedule"]
 

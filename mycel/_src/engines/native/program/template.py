@@ -12,19 +12,19 @@ from mycel._src.compiler.ir.dimension_guards import evaluator
 from mycel._src.compiler.ir.dims import Dim, DimLike, is_zero, same
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.engines.native.kernels.codegen import NAME, Kernel, generate
-from mycel._src.engines.native.kernels.nest import Buffer, Nest
-from mycel._src.engines.native.kernels.views import View, element_count, row_major
+from mycel._src.engines.native.kernels.loop_nest import Buffer, Nest
+from mycel._src.engines.native.kernels.strided_view import View, element_count, row_major
 from mycel._src.engines.native.llvm import jit
 from mycel._src.engines.native.llvm.target import target
-from mycel._src.engines.native.lowering.dense_call import DenseCall, Number
-from mycel._src.engines.native.lowering.inplace import may_overwrite, possible_overwrites
 from mycel._src.engines.native.lowering.lower import lower
-from mycel._src.engines.native.lowering.steps import Call, Copy, Lowered, Step, flat
 from mycel._src.engines.native.onednn import binding as dense
-from mycel._src.engines.native.program.batch import batches, without_shared
-from mycel._src.engines.native.program.checked_code import text_of
-from mycel._src.engines.native.program.overlap import overlapped
+from mycel._src.engines.native.onednn.dense_call import DenseCall, Number
+from mycel._src.engines.native.program.checked_kernel_text import text_of
+from mycel._src.engines.native.program.exchange_overlap import overlapped
+from mycel._src.engines.native.program.kernel_batching import batches, without_shared
 from mycel._src.engines.native.program.step_order import schedule
+from mycel._src.engines.native.steps.inplace import may_overwrite, possible_overwrites
+from mycel._src.engines.native.steps.step_types import Call, Copy, Lowered, Step, flat
 from mycel._src.foundation.spans import timed
 from mycel._src.foundation.system import locks
 

@@ -16,19 +16,19 @@ from collections.abc import Mapping
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.engines.native.kernels.codegen import Kernel, generate
-from mycel._src.engines.native.kernels.nest import Buffer, Nest
-from mycel._src.engines.native.kernels.views import View
+from mycel._src.engines.native.kernels.loop_nest import Buffer, Nest
+from mycel._src.engines.native.kernels.strided_view import View
 from mycel._src.engines.native.llvm.jit import machine
-from mycel._src.engines.native.lowering.builder import StepBuilder
 from mycel._src.engines.native.lowering.fusion import Fusion
 from mycel._src.engines.native.lowering.lower import lower_explained
-from mycel._src.engines.native.lowering.steps import Batch, Step
-from mycel._src.engines.native.lowering.view_rules import root_of
 from mycel._src.engines.native.program import arena as memory
 from mycel._src.engines.native.program.compiling import prepared
 from mycel._src.engines.native.program.liveness import Liveness
 from mycel._src.engines.native.program.template import Template
 from mycel._src.engines.native.report.costs import cost
+from mycel._src.engines.native.steps.step_builder import StepBuilder
+from mycel._src.engines.native.steps.step_types import Batch, Step
+from mycel._src.engines.native.steps.view_rules import root_of
 from mycel._src.engines.reports import Account, StepAccount, joined
 
 __all__ = ["account"]

@@ -28,14 +28,14 @@ from typing import Any
 
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.dims import DimLike
-from mycel._src.engines.native.kernels import emit
+from mycel._src.engines.native.kernels import instruction_emitter
 from mycel._src.engines.native.kernels.codegen import Kernel
-from mycel._src.engines.native.kernels.nest import Access, Affine, Buffer, Expr, Nest, Reduce
-from mycel._src.engines.native.kernels.views import View
-from mycel._src.engines.native.lowering.dense_call import DenseCall
-from mycel._src.engines.native.lowering.steps import Batch, Call, Copy, Nested, Step, Tape
-from mycel._src.engines.native.math import library as vector_math
+from mycel._src.engines.native.kernels.loop_nest import Access, Affine, Buffer, Expr, Nest, Reduce
+from mycel._src.engines.native.kernels.strided_view import View
+from mycel._src.engines.native.math import function_definitions as vector_math
 from mycel._src.engines.native.onednn import binding as dense
+from mycel._src.engines.native.onednn.dense_call import DenseCall
+from mycel._src.engines.native.steps.step_types import Batch, Call, Copy, Nested, Step, Tape
 from mycel._src.engines.reports import ZERO_COST, Cost, work
 from mycel._src.foundation.dtype import DType
 
@@ -296,10 +296,10 @@ def operations(name: str, dtype: DType, types: Sequence[DType]) -> int:
 def _counted(name: str, dtype: DType, types: tuple[DType, ...]) -> int:
     if name in _ONE:
         return 1
-    if name == "cast" or not emit.is_supported(name):
+    if name == "cast" or not instruction_emitter.is_supported(name):
         return 0
-    e = emit.Emitter(1)
-    emit.operation(e, name, False, dtype, [f"%a{k}" for k in range(len(types))], list(types))
+    e = instruction_emitter.Emitter(1)
+    instruction_emitter.operation(e, name, False, dtype, [f"%a{k}" for k in range(len(types))], list(types))
     count = sum(_in_line(line) for line in e.lines)
     return count + sum(_in_function(*f) for f in e.math)
 

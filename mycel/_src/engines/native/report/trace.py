@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.native.program.program import ARENA, Program, holders, programs
-from mycel._src.engines.native.report.traced import NativeProgram, NativeStep
+from mycel._src.engines.native.report.traced_programs import NativeProgram, NativeStep
 from mycel._src.engines.native.runtime.runtime import runtime
 from mycel._src.engines.native.runtime.runtime_ir import RECORD
-from mycel._src.engines.tracing import Event, Move, Part, Run, Trace
+from mycel._src.engines.trace_records import Event, Move, Part, Run, Trace
 
 __all__ = ["ALLOCATED", "PART", "RELEASED", "RUN", "STEP", "NativeTrace", "tracing"]
 

@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from mycel._src.engines import known_code
+from mycel._src.engines import profile_hook
 from mycel._src.engines.native.llvm import jit
 
 __all__ = ["KnownCode"]
@@ -75,7 +75,7 @@ error:
 _PYTHON = ("PyFrame_GetCode", "Py_DecRef", "PyUnicode_InternFromString", "PyObject_CallFunctionObjArgs")
 
 
-class KnownCode(known_code.KnownCode):
+class KnownCode(profile_hook.KnownCode):
     """The code objects that the hook does not report, in a table that native code reads.
 
     >>> known = KnownCode()

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel._src.engines.native.llvm import jit
-from mycel._src.engines.native.onednn.product_ir import PRODUCT, PRODUCT_SYMBOLS
-from mycel._src.engines.native.runtime import checking
-from mycel._src.engines.native.runtime.batch_ir import BATCH, BATCH_SYMBOLS
-from mycel._src.engines.native.runtime.memory_ir import ALLOCATOR, MEMORY
+from mycel._src.engines.native.onednn.blas_product_ir import PRODUCT, PRODUCT_SYMBOLS
+from mycel._src.engines.native.runtime import bounds_check_setting
+from mycel._src.engines.native.runtime.allocator_ir import ALLOCATOR, MEMORY
+from mycel._src.engines.native.runtime.kernel_batch_ir import BATCH, BATCH_SYMBOLS
 from mycel._src.engines.native.runtime.recursion_ir import RECURSION
 from mycel._src.engines.native.runtime.repeat_ir import REPEAT_IR
 from mycel._src.engines.native.runtime.runtime_ir import RUNTIME, RUNTIME_SYMBOLS
@@ -78,8 +78,8 @@ class Runtime:
         self.pool = pool()
         text = ALLOCATOR + RUNTIME + RECURSION + TAPE + BATCH + PRODUCT + REPEAT_IR
         names: tuple[str, ...] = (*RUNTIME_SYMBOLS, *TAPE_SYMBOLS, *BATCH_SYMBOLS, *PRODUCT_SYMBOLS, "mycel_repeat")
-        if checking.is_on():
-            text, names = checking.poisoned(text), (*names, "mycel_poison")
+        if bounds_check_setting.is_on():
+            text, names = bounds_check_setting.poisoned(text), (*names, "mycel_poison")
         symbols["pool_share"] = self.pool.address["pool_share"]
         (code,) = jit.compile_objects([text])
         self.address = dict(zip(names, host.link(code, names, symbols)))
@@ -150,7 +150,7 @@ class Runtime:
         ctypes.CFUNCTYPE(None, ctypes.c_int)(self.address["mycel_set_threads"])(count)
         self.threads = count
         self.begun = count == 1
-        from mycel._src.engines.native.onednn import library as dense_library
+        from mycel._src.engines.native.onednn import c_interface as dense_library
 
         if dense_library.available() and dense_library.library().has_openmp:
             dense_library.set_num_threads(count)

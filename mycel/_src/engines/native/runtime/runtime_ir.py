@@ -12,9 +12,9 @@ the steps.
 from __future__ import annotations
 
 from mycel._src.engines.native.runtime.buffers_ir import BUFFERS
+from mycel._src.engines.native.runtime.early_exit_and_log_ir import SIGNALS
 from mycel._src.engines.native.runtime.invoke_ir import INVOKE
-from mycel._src.engines.native.runtime.signals_ir import SIGNALS
-from mycel._src.engines.native.runtime.steps_ir import STEPS
+from mycel._src.engines.native.runtime.step_interpreter_ir import STEPS
 
 __all__ = ["PROGRAM", "RECORD", "RUNTIME", "RUNTIME_SYMBOLS"]
 

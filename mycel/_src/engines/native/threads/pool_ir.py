@@ -25,9 +25,9 @@ from __future__ import annotations
 
 import re
 
-from mycel._src.engines.native.threads.helpers_ir import HELPERS
+from mycel._src.engines.native.threads.openmp_interface_ir import TEAM_SYMBOLS, TEAMS
 from mycel._src.engines.native.threads.sleep_ir import CONDITION, FUTEX, FUTEX_CALLS
-from mycel._src.engines.native.threads.teams_ir import TEAM_SYMBOLS, TEAMS
+from mycel._src.engines.native.threads.worker_threads_ir import HELPERS
 
 __all__ = ["MOST_THREADS", "POOL_SYMBOLS", "pool_text"]
 

@@ -30,7 +30,7 @@ from mycel._src.compiler.ir.structural_hash import structural_hash
 from mycel._src.compiler.prims.base import GET_ITEM, Cost, Primitive
 from mycel._src.compiler.prims.control_flow import control as C
 from mycel._src.engines import buffers, nonfinite
-from mycel._src.engines.failures import out_of_memory
+from mycel._src.engines.error_messages import out_of_memory
 from mycel._src.foundation.bounded_caches import MANY, SOME, Remembered, RememberedOf
 from mycel._src.foundation.errors import CompileError, NeedsValue, Unsupported
 from mycel._src.foundation.python_runtime import finalization

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.ir.graph import current_where
-from mycel._src.engines.known_code import KnownCode
+from mycel._src.engines.profile_hook import KnownCode
 from mycel._src.engines.select import engine
 from mycel._src.foundation.errors import CompileError
 from mycel._src.foundation.package import FOLDER

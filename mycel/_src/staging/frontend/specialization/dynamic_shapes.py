@@ -106,7 +106,7 @@ class Symbolic:
         """Return the program for actual sizes."""
         from mycel._src.compiler.transforms.specialize import specialize
         from mycel._src.engines.select import engine
-        from mycel._src.engines.sizes import programs_of
+        from mycel._src.engines.size_specialization import programs_of
 
         if self.programs is None:
             # Before the program pinned a symbol, its size was written as the symbol; from then on,
@@ -278,7 +278,7 @@ class Dimensions:
 
 def bound(symbolic: Symbolic, sizes: dict[str, int]) -> Version:
     """Return a copy of a version with symbols that runs the program for actual sizes."""
-    from mycel._src.engines.sizes import types_for
+    from mycel._src.engines.size_specialization import types_for
 
     made = copy.copy(symbolic.version)
     made.symbolic, made.sizes = symbolic, sizes
@@ -295,7 +295,7 @@ def compiled(version: Version) -> Callable[..., Any]:
     """
     from mycel._src.compiler.transforms.specialize import specialize
     from mycel._src.engines import nonfinite
-    from mycel._src.engines.phases import Phases
+    from mycel._src.engines.data_dependent_phases import Phases
     from mycel._src.engines.select import compile_graph
 
     if version.is_open:

@@ -1,0 +1,1 @@
+"""Branches, loops, gradients of loops, and calls of recursive functions, as steps of steps."""

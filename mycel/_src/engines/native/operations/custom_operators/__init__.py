@@ -1,0 +1,1 @@
+"""Operators that users write as loops over elements (`mycel.te`), as kernels."""

@@ -1,0 +1,1 @@
+"""Requantisation: int32 sums taken to the steps of another scale."""
