@@ -216,8 +216,8 @@ _RUNTIME = (
 )
 _OTHERS = {
     "mycel.formats.loading": "load",
-    "mycel.train.diverging": "diverge",
-    "mycel.train.mindir": "load_mindir save_mindir",
+    "mycel.train.program_comparison": "diverge",
+    "mycel.formats.exporting": "load_mindir save_mindir",
     "mycel.train.distributed_checkpoints": "rank_list_for_transform transform_checkpoint_by_rank transform_checkpoints",
     "mycel.train.unified_checkpoints": "load_segmented_checkpoints unified_safetensors",
     "mycel.train.strategies": "merge_pipeline_strategys",
@@ -244,7 +244,7 @@ _OTHERS = {
         "get_obj_module_and_name_info is_invalid_or_jit_forbidden_method is_jit_forbidden_module"
     ),
     "mycel._src.foundation.log": "get_level get_log_config",
-    "mycel.compat.context": "ParallelMode get_algo_parameters get_auto_parallel_context reset_algo_parameters "
+    "mycel.parallel.context": "ParallelMode get_algo_parameters get_auto_parallel_context reset_algo_parameters "
     "reset_auto_parallel_context set_algo_parameters set_auto_parallel_context",
 }
 _LAZY = {name: "mycel.train" for name in _TRAIN} | {name: "mycel._src.devices.runtime" for name in _RUNTIME}

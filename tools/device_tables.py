@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from mycel.deploy.boards import missing_tools
 from mycel.models import entries
+from mycel.search.bundled_tables import DEVICES, FOLDER, operators_to_measure, table_of
+from mycel.search.cost_table import Table
 from mycel.search.operators import KINDS, operators_of
-from mycel.search.table import Table
-from mycel.search.tables import DEVICES, FOLDER, operators_to_measure, table_of
 
 
 def fitted(device: str, table: Table) -> Table:

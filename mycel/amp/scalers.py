@@ -13,8 +13,8 @@ from mycel._src.foundation import dtype as D
 from mycel._src.foundation.pytree import flatten, map_leaves
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, cast
+from mycel.nn.assignment import store
 from mycel.nn.loss_scale import finite
-from mycel.nn.state import store
 from mycel.ops.operations.primitive import Primitive
 
 __all__ = ["AllFinite", "DynamicLossScaler", "LossScaler", "StaticLossScaler", "all_finite"]

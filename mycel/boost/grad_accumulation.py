@@ -16,7 +16,7 @@ from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.nn.state import store
+from mycel.nn.assignment import store
 
 __all__ = ["GradientAccumulation", "gradient_accumulation_op", "gradient_clear_op"]
 

@@ -14,7 +14,7 @@ from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.boost.grad_freeze import FreezeOpt, freeze_cell
 from mycel.nn import CellList, Optimizer, TrainOneStepCell, TrainOneStepWithLossScaleCell
-from mycel.nn.state import store
+from mycel.nn.assignment import store
 
 __all__ = ["BoostTrainOneStepCell", "BoostTrainOneStepWithLossScaleCell"]
 

@@ -72,7 +72,7 @@ def command(options: argparse.Namespace) -> int:
 def _build(options: argparse.Namespace) -> int:
     from mycel.deploy import build
     from mycel.deploy.building import of_model
-    from mycel.deploy.fitting import bytes_of, check_fits, largest_batch
+    from mycel.deploy.memory_limits import bytes_of, check_fits, largest_batch
 
     ram, flash = (None if text is None else bytes_of(text) for text in (options.ram, options.flash))
     symbols = dict(_size(text) for text in options.size)
@@ -147,8 +147,8 @@ def _listed(lines: Sequence[Any]) -> str:
 def _own(path: str) -> Any:
     """Return the model in a file of Mycel's own whose sizes are known; None for another file."""
     from mycel._src.compiler.ir.dim_values import symbols_in
-    from mycel.train.graph_file import GraphFileError
-    from mycel.train.mindir import load_mindir
+    from mycel.formats.exporting import load_mindir
+    from mycel.formats.graph_files.graph_file import GraphFileError
 
     try:
         model = load_mindir(path)

@@ -68,7 +68,7 @@ def _listed(options: argparse.Namespace) -> int:
 
 
 def _chosen(options: argparse.Namespace) -> int:
-    from mycel.deploy.fitting import bytes_of
+    from mycel.deploy.memory_limits import bytes_of
     from mycel.models import choose
 
     ram, flash = (None if text is None else bytes_of(text) for text in (options.ram, options.flash))

@@ -16,9 +16,9 @@ from types import ModuleType
 from mycel._src.foundation.log import logger
 from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.compat.finder import Finder
-from mycel.compat.golden_finder import GOLDEN, GoldenFinder
-from mycel.compat.paths import API_VERSION, ROOT
+from mycel.compat.import_system.finder import Finder
+from mycel.compat.import_system.golden_stick_finder import GOLDEN, GoldenFinder
+from mycel.compat.import_system.module_paths import API_VERSION, ROOT
 
 __all__ = ["API_VERSION", "install", "is_installed", "uninstall"]
 

@@ -17,11 +17,11 @@ from mycel._src.staging.derivatives.custom_functions import no_gradients, refuse
 from mycel._src.staging.derivatives.gradient import grad
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core import eager
+from mycel.formats.exporting import model_of
+from mycel.formats.mindir.export_rules import mindspore_bytes
+from mycel.formats.onnx.export.node_rules import onnx_bytes
 from mycel.parallel.regions import chosen_strategy, is_compiled, parallel_info
 from mycel.train.callback.flops import step_flops
-from mycel.train.mindir import model_of
-from mycel.train.mindspore_export import mindspore_bytes
-from mycel.train.onnx_export import onnx_bytes
 
 __all__ = ["CellExecutor", "EagerExecutor"]
 

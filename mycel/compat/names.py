@@ -21,8 +21,8 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mycel.compat.advice import advice_on
 from mycel.compat.unserved import is_unserved, unserved_class, unserved_function, unserved_object
+from mycel.compat.unserved_advice import advice_on
 
 __all__ = ["has_module", "home_of", "is_made", "made", "public_names"]
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from mycel.compat.paths import API_VERSION as version
+from mycel.compat.import_system.module_paths import API_VERSION as version
 
 __all__ = ["version"]

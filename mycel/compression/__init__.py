@@ -2,7 +2,7 @@
 
 from mycel._src.foundation.public_names import listing as _listing
 from mycel.compression.adapters import AdaptedLayer, add_adapters, merge_adapters
-from mycel.compression.channels import ChannelReport, Structure, prune_channels
+from mycel.compression.channel_pruning import ChannelReport, Structure, prune_channels
 from mycel.compression.cost import Cost, LayerCost, cost_of
 from mycel.compression.distillation import (
     Distilled,
@@ -12,11 +12,11 @@ from mycel.compression.distillation import (
     relation_loss,
     soft_target_loss,
 )
-from mycel.compression.factors import Decomposition, low_rank
 from mycel.compression.importance import GroupLasso, taylor_importance
-from mycel.compression.keeping import load_pruned, save_pruned
-from mycel.compression.schedule import GradualPruning
-from mycel.compression.sparse import (
+from mycel.compression.low_rank_layers import Decomposition, low_rank
+from mycel.compression.pruned_checkpoints import load_pruned, save_pruned
+from mycel.compression.sparsity_schedule import GradualPruning
+from mycel.compression.weight_pruning import (
     MaskedLayer,
     SizeReport,
     prune_weights,

@@ -18,10 +18,10 @@ from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.initializer import HeUniform, initializer
-from mycel.compression.replacing import chosen_layers, replace_cells
+from mycel.compression.cell_replacement import chosen_layers, replace_cells
 from mycel.nn.layer.basic import Dense
 from mycel.nn.layer.conv import Conv1d, Conv2d, Conv3d
-from mycel.quantisation.layers import layer_finished, layer_product
+from mycel.quantisation.fake_quantisation import layer_finished, layer_product
 
 __all__ = ["AdaptedLayer", "add_adapters", "merge_adapters"]
 

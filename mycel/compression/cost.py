@@ -20,8 +20,8 @@ from mycel._src.compiler.prims.control_flow import control as C
 from mycel._src.compiler.transforms.expansion import without_calls
 from mycel._src.engines.reports import work
 from mycel._src.tensors.cells.eval_mode import outside_of_training
-from mycel.train.graph_file import Model
-from mycel.train.mindir import model_of
+from mycel.formats.exporting import model_of
+from mycel.formats.graph_files.graph_file import Model
 
 __all__ = ["Cost", "LayerCost", "cost_of", "cost_of_graph", "staged"]
 

@@ -19,7 +19,7 @@ from mycel._src.foundation import dtype as D
 from mycel._src.staging.derivatives import value_and_grad
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.compression.channels import Structure
+from mycel.compression.channel_pruning import Structure
 
 __all__ = ["GroupLasso", "taylor_importance"]
 

@@ -23,9 +23,9 @@ from mycel._src.foundation.errors import Unsupported
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.generator import default_generator
-from mycel.deploy.bounds import sizes_of
-from mycel.train.graph_file import Model, State
-from mycel.train.mindir import model_of
+from mycel.deploy.size_bounds import sizes_of
+from mycel.formats.exporting import model_of
+from mycel.formats.graph_files.graph_file import Model, State
 
 __all__ = ["build"]
 

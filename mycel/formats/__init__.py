@@ -6,10 +6,29 @@ as any other. Reading executes nothing, and believes no length before the bytes 
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from mycel._src.foundation.public_names import listing as _listing
-from mycel.formats.converting import convert as convert
-from mycel.formats.loading import load as load
 
 __all__ = ["convert", "load"]
 
-__dir__ = _listing(__name__)
+# Where each name is, loaded when it is named: files of one format need no readers of others.
+_HOMES = {
+    "convert": "mycel.formats.converting",
+    "load": "mycel.formats.loading",
+}
+
+# Type checkers see what is found when it is first named.
+if TYPE_CHECKING:
+    from mycel.formats.converting import convert as convert
+    from mycel.formats.loading import load as load
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+__dir__ = _listing(__name__, _HOMES)

@@ -20,11 +20,11 @@ from mycel._src.foundation.pytree import flatten
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats import onnx, tflite
+from mycel.formats.exporting import LoadedGraph, export
 from mycel.formats.loading import load
 from mycel.formats.mindir.messages import TENSOR_KINDS
 from mycel.formats.mindir.network import MindIRGraph
 from mycel.formats.onnx.tensors import TYPES
-from mycel.train.mindir import LoadedGraph, export
 
 __all__ = ["READERS", "WRITERS", "Input", "Reader", "Report", "convert"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from mycel._src.tensors.cells.cell import Cell
 from mycel.formats import mindir, tflite
-from mycel.train.encryption import decrypted, is_encrypted
-from mycel.train.graph_file import MAGIC, GraphFileError
-from mycel.train.mindir import load as load_own
+from mycel.formats.encryption import decrypted, is_encrypted
+from mycel.formats.exporting import load as load_own
+from mycel.formats.graph_files.graph_file import MAGIC, GraphFileError
 
 __all__ = ["load"]
 

@@ -12,8 +12,8 @@ from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.mint._arguments import number, real, whole
 from mycel.ops._operands import floating, operand, operands, term
-from mycel.ops.algebra.systems import triangular_solve
-from mycel.ops.tensors import in_place
+from mycel.ops.algebra.linear_systems import triangular_solve
+from mycel.ops.tensors import in_place_functions
 
 __all__ = [
     "add",
@@ -99,7 +99,7 @@ def addr_(input: Tensor, vec1: Any, vec2: Any, beta: Any = 1, alpha: Any = 1) ->
     >>> ms.mint.addr_(ms.Tensor([[1.0]]), ms.Tensor([2.0]), ms.Tensor([3.0])).tolist()
     [[7.0]]
     """
-    return in_place._written("addr_", input).copy_(ops.addr(input, vec1, vec2, beta=beta, alpha=alpha))
+    return in_place_functions._written("addr_", input).copy_(ops.addr(input, vec1, vec2, beta=beta, alpha=alpha))
 
 
 def _check_factors(name: str, **factors: Any) -> None:

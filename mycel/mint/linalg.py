@@ -7,8 +7,8 @@ from typing import Any
 from mycel._src.foundation import arguments
 from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.ops.algebra import decompositions, norms, systems
-from mycel.ops.lengths import vector_norm as _vector_norm
+from mycel.ops.algebra import decompositions, linear_systems, norms
+from mycel.ops.vector_norms import vector_norm as _vector_norm
 
 __all__ = ["inv", "matrix_norm", "norm", "qr", "vector_norm"]
 
@@ -20,7 +20,7 @@ def inv(input: Any) -> Tensor:
     >>> ms.mint.linalg.inv(ms.Tensor([[2.0]])).tolist()
     [[0.5]]
     """
-    return systems.inverse(input)
+    return linear_systems.inverse(input)
 
 
 def qr(A: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:

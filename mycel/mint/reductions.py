@@ -12,8 +12,8 @@ from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import axis_of, flat, floating, operand, reshaped, take_slice
 from mycel.ops.algebra.norms import matrix_norm
-from mycel.ops.lengths import root, vector_norm
 from mycel.ops.sorting import Chosen, kthvalue
+from mycel.ops.vector_norms import root, vector_norm
 
 __all__ = [
     "all",

@@ -40,8 +40,8 @@ from mycel.search import (
     table_of,
     train_elastic,
 )
-from mycel.search.space import Point
-from mycel.search.tables import DEVICES
+from mycel.search.bundled_tables import DEVICES
+from mycel.search.search_space import Point
 
 __all__ = ["make", "measured", "train_autoencoder"]
 

@@ -211,6 +211,9 @@ from mycel.nn.micro_batch import GradAccumulationCell as GradAccumulationCell
 from mycel.nn.micro_batch import MicroBatchInterleaved as MicroBatchInterleaved
 from mycel.nn.micro_batch import PipelineCell as PipelineCell
 from mycel.nn.micro_batch import VirtualDatasetCellTriple as VirtualDatasetCellTriple
+from mycel.nn.network_summary import LayerSummary as LayerSummary
+from mycel.nn.network_summary import Summary as Summary
+from mycel.nn.network_summary import summary as summary
 from mycel.nn.optim import ASGD as ASGD
 from mycel.nn.optim import FTRL as FTRL
 from mycel.nn.optim import LARS as LARS
@@ -232,9 +235,6 @@ from mycel.nn.optim import ProximalAdagrad as ProximalAdagrad
 from mycel.nn.optim import RMSProp as RMSProp
 from mycel.nn.optim import Rprop as Rprop
 from mycel.nn.optim import thor as thor
-from mycel.nn.overview import LayerSummary as LayerSummary
-from mycel.nn.overview import Summary as Summary
-from mycel.nn.overview import summary as summary
 from mycel.nn.wrap import ForwardValueAndGrad as ForwardValueAndGrad
 from mycel.nn.wrap import ParameterUpdate as ParameterUpdate
 from mycel.nn.wrap import TrainOneStepCell as TrainOneStepCell
@@ -302,7 +302,7 @@ else:
 __dir__ = _listing(__name__, (*_METRICS, *_MINT))
 
 # Last, because it adds attributes to the classes above.
-import mycel.nn.layer.layer_operations  # noqa: E402, F401
+import mycel.nn.operation_attributes  # noqa: E402, F401
 from mycel._src.foundation.errors import name_constructors as _name_constructors  # noqa: E402
 
 _name_constructors(globals())

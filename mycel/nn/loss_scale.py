@@ -23,7 +23,7 @@ from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
-from mycel.nn.state import store
+from mycel.nn.assignment import store
 from mycel.nn.wrap import TrainOneStepCell
 
 __all__ = ["DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneStepWithLossScaleCell", "finite"]

@@ -10,10 +10,10 @@ from mycel._src.staging.derivatives import value_and_grad
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter, ParameterTuple
 from mycel._src.tensors.core.tensor import Tensor, cast
+from mycel.nn.assignment import store
 from mycel.nn.grad_reducer import reducer_in_force
 from mycel.nn.layer.basic import Identity
 from mycel.nn.optim.optimizer import Optimizer
-from mycel.nn.state import store
 
 __all__ = ["ForwardValueAndGrad", "ParameterUpdate", "TrainOneStepCell", "WithEvalCell", "WithGradCell", "WithLossCell"]
 

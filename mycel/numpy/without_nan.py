@@ -10,7 +10,7 @@ from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.numpy._operands import as_flag, as_kind, asarray, axes_of
 from mycel.numpy.math import cumsum
-from mycel.ops.lengths import root
+from mycel.ops.vector_norms import root
 
 __all__ = ["nancumsum", "nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar"]
 

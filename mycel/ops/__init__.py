@@ -41,7 +41,7 @@ from mycel.ops.complex_numbers import *
 from mycel.ops.convolution import *
 from mycel.ops.algebra.decompositions import *
 from mycel.ops.algebra.norms import *
-from mycel.ops.algebra.systems import *
+from mycel.ops.algebra.linear_systems import *
 from mycel.ops.variants import (
     baddbmm_ext as baddbmm_ext,
     bernoulli_ext as bernoulli_ext,
@@ -64,20 +64,20 @@ from mycel.ops.variants import (
 from mycel.ops.fourier import *
 from mycel.ops.creation import *
 from mycel.ops.elementwise import *
-from mycel.ops.indexed import *
-from mycel.ops.masks import *
+from mycel.ops.gather_scatter import *
+from mycel.ops.masked_selection import *
 from mycel.ops.algebra.linalg import *
 from mycel.ops.algebra.linalg import einsum as einsum
 from mycel.ops.logic import *
 from mycel.ops.loss import *
-from mycel.ops.margins import *
+from mycel.ops.margin_losses import *
 from mycel.ops.math import *
 from mycel.ops.normalization import *
 from mycel.ops.pairwise import *
-from mycel.ops.lengths import vector_norm as vector_norm
+from mycel.ops.vector_norms import vector_norm as vector_norm
 from mycel.ops.images.patches import mirror_pad as mirror_pad
 from mycel.ops.pooling import *
-from mycel.ops.removable import *
+from mycel.ops.removable_singularities import *
 from mycel.ops.adaptive_pooling import *
 from mycel.ops.random import *
 from mycel.ops.random_candidates import (
@@ -119,7 +119,7 @@ from mycel.ops.reduction import (
 )
 from mycel.ops.segments import *
 from mycel.ops.sorting import *
-from mycel.ops.state import *
+from mycel.ops.assignment import *
 
 from mycel.ops.bessel import *
 from mycel.ops.blocks import *
@@ -133,15 +133,15 @@ from mycel.ops.images.deformable import (
     multi_scale_deformable_attn_function as multi_scale_deformable_attn_function,
 )
 from mycel.ops.algebra.diagonals import *
-from mycel.ops.tensors.in_place import *
+from mycel.ops.tensors.in_place_functions import *
 from mycel.ops.images.resize import *
-from mycel.ops.images.rotated import rotated_iou as rotated_iou
+from mycel.ops.images.rotated_boxes import rotated_iou as rotated_iou
 from mycel.ops.special import *
-from mycel.ops.division import *
+from mycel.ops.resharding import *
 from mycel.ops.images.unpooling import *
-from mycel.ops.windows import *
-from mycel.ops.sparse.functions import *
-from mycel.ops.sparse.parts import *
+from mycel.ops.signal_windows import *
+from mycel.ops.sparse.sparse_matrices import *
+from mycel.ops.sparse.components import *
 from mycel.ops.sparse.values import *
 
 from mycel.ops.attention.training import (
@@ -155,10 +155,10 @@ from mycel.ops.attention.serving import (
     prompt_flash_attention as prompt_flash_attention,
 )
 from mycel.ops.attention.native_sparse import *
-from mycel.ops.attention.sparse import *
-from mycel.ops.attention.experts import *
+from mycel.ops.attention.deepseek_sparse import *
+from mycel.ops.attention.expert_routing import *
 from mycel.ops.attention.rotary import rotary_position_embedding as rotary_position_embedding
-from mycel.ops.containers import (
+from mycel.ops.python_values import (
     augassign_add as augassign_add,
     augassign_div as augassign_div,
     augassign_floordiv as augassign_floordiv,
@@ -206,7 +206,7 @@ from mycel.ops.environment import (
     environ_set as environ_set,
     ref_to_embed as ref_to_embed,
 )
-from mycel.ops.program import *
+from mycel.ops.introspection import *
 from mycel.communication.collectives import *
 from mycel.communication.messages import *
 from mycel.communication.processes import *

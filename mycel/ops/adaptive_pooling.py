@@ -120,7 +120,7 @@ def _gathered(x: Tensor, axis: int, at: Any) -> Tensor:
     """Return the elements at positions (n, width) along an axis, which is replaced by these two
     axes.
     """
-    from mycel.ops.indexed import gather
+    from mycel.ops.gather_scatter import gather
 
     lead, rest = x.shape[:axis], x.shape[axis + 1 :]
     need_room("adaptive pooling", (*lead, *at.shape, *rest), x.dtype)
@@ -221,7 +221,7 @@ def _uneven_max(x: Tensor, spatial: tuple[int, ...], sizes: tuple[int, ...]) -> 
 
     All windows are gathered; shorter ones repeat their last element.
     """
-    from mycel.ops.indexed import gather, gather_elements
+    from mycel.ops.gather_scatter import gather, gather_elements
     from mycel.ops.reduction import argmax
 
     rank = len(spatial)

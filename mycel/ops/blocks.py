@@ -15,7 +15,8 @@ from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.fused import fused
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.ops import arrange, creation, indexed, lengths
+from mycel.ops import arrange, creation, gather_scatter
+from mycel.ops import vector_norms as lengths
 from mycel.ops._operands import (
     axis_of,
     broadcast,
@@ -183,7 +184,7 @@ def reverse_sequence(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int = 0)
     place = iota((moved.shape[0], size), 1, lengths.dtype)
     column = reshaped(lengths, (lengths.shape[0], 1))
     at = select(run(E.lt, place, column), column - place - constant_like(1, place), place)
-    found = indexed.gather(moved, at, 1, 1)
+    found = gather_scatter.gather(moved, at, 1, 1)
     return permuted(found, tuple(int(i) for i in np.argsort(order)))
 
 

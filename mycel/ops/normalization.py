@@ -38,7 +38,7 @@ from mycel.ops._operands import (
     whole,
     wide,
 )
-from mycel.ops.lengths import root, vector_norm
+from mycel.ops.vector_norms import root, vector_norm
 
 __all__ = ["batch_norm", "clip_by_global_norm", "clip_by_norm", "group_norm", "layer_norm", "lrn", "rms_norm"]
 

@@ -33,7 +33,7 @@ from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import meshgrid
 from mycel.ops.array import concat, ravel, stack, swapaxes
 from mycel.ops.creation import ones_like, zeros
-from mycel.ops.lengths import vector_norm
+from mycel.ops.vector_norms import vector_norm
 
 __all__ = ["cartesian_prod", "cdist", "combinations", "cov", "dist", "pdist", "vander"]
 

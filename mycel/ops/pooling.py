@@ -31,7 +31,7 @@ from mycel.ops._operands import (
     sizes_of,
 )
 from mycel.ops.convolution import Pairs, per_axis
-from mycel.ops.lengths import power, root
+from mycel.ops.vector_norms import power, root
 
 __all__ = [
     "avg_pool1d",

@@ -39,7 +39,7 @@ from mycel.ops._operands import (
     whole,
     wide,
 )
-from mycel.ops.lengths import root
+from mycel.ops.vector_norms import root
 
 __all__ = [
     "all",

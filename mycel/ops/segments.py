@@ -37,7 +37,7 @@ from mycel.ops._operands import (
     size_of,
     take_slice,
 )
-from mycel.ops.indexed import write
+from mycel.ops.gather_scatter import write
 
 __all__ = [
     "intopk",

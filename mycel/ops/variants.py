@@ -31,12 +31,12 @@ from mycel.ops._operands import (
 )
 from mycel.ops.algebra import linalg
 from mycel.ops.array import reshape as reshape_plain
+from mycel.ops.assignment import updated
 from mycel.ops.composite import HyperMap
 from mycel.ops.creation import full
-from mycel.ops.indexed import index_add
+from mycel.ops.gather_scatter import index_add
 from mycel.ops.random import draw
 from mycel.ops.segments import unique
-from mycel.ops.state import updated
 
 __all__ = [
     "baddbmm_ext",
@@ -323,6 +323,6 @@ def print_(*input_x: Any) -> None:
     x is
     3
     """
-    from mycel.ops.operations.showing import print_values
+    from mycel.ops.operations.debugging import print_values
 
     print_values(*input_x)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.planner.simulation import simulate as simulate
-from mycel.compat.context import get_algo_parameters as get_algo_parameters
-from mycel.compat.context import reset_algo_parameters as reset_algo_parameters
-from mycel.compat.context import set_algo_parameters as set_algo_parameters
 from mycel.parallel.auto_parallel import set_op_strategy_config as set_op_strategy_config
+from mycel.parallel.context import get_algo_parameters as get_algo_parameters
+from mycel.parallel.context import reset_algo_parameters as reset_algo_parameters
+from mycel.parallel.context import set_algo_parameters as set_algo_parameters
 from mycel.parallel.layout import Layout as Layout
 from mycel.parallel.layout import parameter_broadcast as parameter_broadcast
 from mycel.parallel.layout import shard as shard

@@ -18,9 +18,9 @@ from mycel._src.staging.distributed import cell_partition as _of_cells  # noqa: 
 from mycel._src.staging.distributed.parallel_modes import WITH_EFFECT, begin, device_count
 from mycel._src.tensors.cells.cell import Cell
 from mycel.common.markers import constexpr
-from mycel.compat.parallel_values import check_value
+from mycel.parallel.context_options import check_value
 from mycel.parallel.layout import Layout
-from mycel.train import rank_parts as _rank_parts  # noqa: F401  which writes strategy files
+from mycel.train import parameter_slices as _rank_parts  # noqa: F401  which writes strategy files
 
 __all__ = ["AutoParallel", "set_op_strategy_config"]
 

@@ -21,7 +21,7 @@ from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core import eager
 from mycel.communication import get_group_size, get_rank
 from mycel.nn.grad_reducer import broadcast_parameters
-from mycel.ops.division import reshard as reshard
+from mycel.ops.resharding import reshard as reshard
 
 __all__ = ["Layout", "parameter_broadcast", "reshard", "shard", "sync_pipeline_shared_parameters"]
 

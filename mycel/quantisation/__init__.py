@@ -1,14 +1,14 @@
 """Networks of few bits: quantised after training, or trained to be."""
 
 from mycel._src.foundation.public_names import listing as _listing
-from mycel.quantisation.from_steps import integers
-from mycel.quantisation.layers import fake_quant
-from mycel.quantisation.mixed import Mixed, mixed_bits
-from mycel.quantisation.network import Quantised, Report
-from mycel.quantisation.on_device import Learning, learning
+from mycel.quantisation.bit_allocation import Mixed, mixed_bits
+from mycel.quantisation.fake_quantisation import fake_quant
+from mycel.quantisation.integer_conversion import integers
+from mycel.quantisation.on_device_training import Learning, learning
 from mycel.quantisation.post_training import Refused, quantise
-from mycel.quantisation.training import quantisation_aware
-from mycel.quantisation.weights import quantise_weights
+from mycel.quantisation.quantisation_aware_training import quantisation_aware
+from mycel.quantisation.quantised_network import Quantised, Report
+from mycel.quantisation.weight_only import quantise_weights
 
 __all__ = [
     "Learning",

@@ -31,12 +31,12 @@ from mycel._src.compiler.transforms.quantise.transposed_convolution import with_
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.quantisation.masks import floor_of, shallow_masks
-from mycel.quantisation.network import Quantised, Report, constant_bytes, float_model, run
-from mycel.quantisation.observing import METHODS, Observer
-from mycel.quantisation.rounding import adaround, as_matrix, corrected, from_matrix, gptq, hessians
-from mycel.train.graph_file import Model
-from mycel.train.mindir import LoadedGraph
+from mycel.formats.exporting import LoadedGraph
+from mycel.formats.graph_files.graph_file import Model
+from mycel.quantisation.attention_masks import floor_of, shallow_masks
+from mycel.quantisation.calibration import METHODS, Observer
+from mycel.quantisation.quantised_network import Quantised, Report, constant_bytes, float_model, run
+from mycel.quantisation.weight_rounding import adaround, as_matrix, corrected, from_matrix, gptq, hessians
 
 __all__ = ["Refused", "quantise"]
 

@@ -22,11 +22,11 @@ from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.tensors.core.binary_operators import promoted
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import iota, operand, reshaped, run, size_of, term
-from mycel.ops.algebra import decompositions, matrices, systems
+from mycel.ops.algebra import decompositions, linear_systems, matrices
 from mycel.ops.algebra.linalg import matmul
 from mycel.ops.arrange import block_diag as _block_diag
 from mycel.ops.creation import zeros
-from mycel.ops.lengths import vector_norm
+from mycel.ops.vector_norms import vector_norm
 
 __all__ = [
     "Cholesky",
@@ -148,7 +148,7 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
     _flags("cho_solve", lower=lower, overwrite_b=overwrite_b, check_finite=check_finite)
     right = _real("cho_solve", b)
     _finite("cho_solve", check_finite, right)
-    return _as_given(systems.cholesky_solve(_columns(right), factor, not lower), right)
+    return _as_given(linear_systems.cholesky_solve(_columns(right), factor, not lower), right)
 
 
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
@@ -159,7 +159,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
     2.0
     """
     _flags("det", overwrite_a=overwrite_a, check_finite=check_finite)
-    return systems.det(_matrix("det", a, check_finite))
+    return linear_systems.det(_matrix("det", a, check_finite))
 
 
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
@@ -170,7 +170,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
     [[0.5]]
     """
     _flags("inv", overwrite_a=overwrite_a, check_finite=check_finite)
-    return systems.inverse(_matrix("inv", a, check_finite))
+    return linear_systems.inverse(_matrix("inv", a, check_finite))
 
 
 def eigh(
@@ -292,7 +292,7 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
     _finite("lu_solve", check_finite, right)
     columns = _columns(right)
     if trans == 0:
-        return _as_given(systems.lu_solve(columns, packed, operand("lu_solve", pivots) + 1), right)
+        return _as_given(linear_systems.lu_solve(columns, packed, operand("lu_solve", pivots) + 1), right)
     matrix = matrices.matrices("lu_solve", packed)
     letter = "T" if trans == 1 else "C"
     first = matrices.triangular(matrix, columns, False, letter)
@@ -367,7 +367,7 @@ def lstsq(A: Any, B: Any, rcond: Any = None, driver: str | None = None) -> tuple
     values = run(spectral.svd, a, full=False, vectors=False)
     digits = 2.0**-52 if values.dtype is D.float64 else 2.0**-23
     limit = float(rcond) if rcond is not None else digits * max(a.shape)
-    x = matmul(systems.pinv(a, rtol=limit), cast(columns, a.dtype))
+    x = matmul(linear_systems.pinv(a, rtol=limit), cast(columns, a.dtype))
     rank = cast(run(E.gt, values, values.max() * limit), D.int64).sum()
     tall = a.shape[-2] > a.shape[-1]
     residuals = reshaped(as_tensor([], values.dtype), (0,))

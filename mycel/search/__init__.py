@@ -2,14 +2,14 @@
 
 from mycel._src.foundation.public_names import listing as _listing
 from mycel.search.architecture import Architecture, Block
-from mycel.search.elastic import ElasticNetwork, Stage, recalibrate, sort_channels
+from mycel.search.bundled_tables import table_of
+from mycel.search.cost_measurement import Cost, measure, measure_operator
+from mycel.search.cost_table import Prediction, Table
 from mycel.search.evolution import Found, Limits, NothingFits, search
-from mycel.search.measuring import Cost, measure, measure_operator
+from mycel.search.once_for_all import ElasticNetwork, Stage, recalibrate, sort_channels
 from mycel.search.operators import Operator, operators_of
-from mycel.search.shrinking import fit, train_elastic
-from mycel.search.space import Space
-from mycel.search.table import Prediction, Table
-from mycel.search.tables import table_of
+from mycel.search.progressive_shrinking import fit, train_elastic
+from mycel.search.search_space import Space
 
 __all__ = [
     "Architecture",

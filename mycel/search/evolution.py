@@ -25,8 +25,8 @@ import numpy as np
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.foundation.files.atomic_files import write
-from mycel.search.measuring import Cost
-from mycel.search.space import Option, Point, Space, key_of
+from mycel.search.cost_measurement import Cost
+from mycel.search.search_space import Option, Point, Space, key_of
 
 __all__ = ["Found", "Limits", "NothingFits", "front", "search"]
 

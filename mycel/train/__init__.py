@@ -5,6 +5,8 @@ from mycel.amp import build_train_network as build_train_network
 from mycel.amp.managers import DynamicLossScaleManager as DynamicLossScaleManager
 from mycel.amp.managers import FixedLossScaleManager as FixedLossScaleManager
 from mycel.amp.managers import LossScaleManager as LossScaleManager
+from mycel.formats.exporting import export as export
+from mycel.formats.exporting import load as load
 from mycel.train.callback import BackupAndRestore as BackupAndRestore
 from mycel.train.callback import Callback as Callback
 from mycel.train.callback import CheckpointConfig as CheckpointConfig
@@ -23,15 +25,15 @@ from mycel.train.callback import SummaryCollector as SummaryCollector
 from mycel.train.callback import SummaryLandscape as SummaryLandscape
 from mycel.train.callback import TimeMonitor as TimeMonitor
 from mycel.train.callback import TrainingHistory as TrainingHistory
+from mycel.train.checkpoint_conversion import ckpt_to_safetensors as ckpt_to_safetensors
+from mycel.train.checkpoint_conversion import safetensors_to_ckpt as safetensors_to_ckpt
 from mycel.train.checkpoint_format import CheckpointError as CheckpointError
-from mycel.train.convert import ckpt_to_safetensors as ckpt_to_safetensors
-from mycel.train.convert import safetensors_to_ckpt as safetensors_to_ckpt
 from mycel.train.dataset_helper import DatasetHelper as DatasetHelper
 from mycel.train.dataset_helper import connect_network_with_dataset as connect_network_with_dataset
 from mycel.train.distributed_checkpoints import get_ckpt_path_with_strategy as get_ckpt_path_with_strategy
 from mycel.train.distributed_checkpoints import merge_sliced_parameter as merge_sliced_parameter
-from mycel.train.learning_rate import LearningRateCurve as LearningRateCurve
-from mycel.train.learning_rate import find_learning_rate as find_learning_rate
+from mycel.train.learning_rate_finder import LearningRateCurve as LearningRateCurve
+from mycel.train.learning_rate_finder import find_learning_rate as find_learning_rate
 from mycel.train.metrics import F1 as F1
 from mycel.train.metrics import MAE as MAE
 from mycel.train.metrics import MSE as MSE
@@ -60,8 +62,6 @@ from mycel.train.metrics import get_metric_fn as get_metric_fn
 from mycel.train.metrics import get_metrics as get_metrics
 from mycel.train.metrics import names as names
 from mycel.train.metrics import rearrange_inputs as rearrange_inputs
-from mycel.train.mindir import export as export
-from mycel.train.mindir import load as load
 from mycel.train.model import Model as Model
 from mycel.train.second_order import ConvertModelUtils as ConvertModelUtils
 from mycel.train.second_order import ConvertNetUtils as ConvertNetUtils
@@ -70,7 +70,7 @@ from mycel.train.serialization import load_checkpoint as load_checkpoint
 from mycel.train.serialization import load_checkpoint_async as load_checkpoint_async
 from mycel.train.serialization import load_param_into_net as load_param_into_net
 from mycel.train.serialization import save_checkpoint as save_checkpoint
-from mycel.train.shards import ShardedCheckpoint as ShardedCheckpoint
+from mycel.train.sharded_checkpoint import ShardedCheckpoint as ShardedCheckpoint
 from mycel.train.sinking import data_sink as data_sink
 from mycel.train.strategies import build_searched_strategy as build_searched_strategy
 from mycel.train.strategies import restore_group_info_list as restore_group_info_list

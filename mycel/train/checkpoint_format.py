@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from mycel._src.foundation import dtype
 from mycel._src.foundation.files.atomic_files import replacing
 from mycel._src.foundation.files.protobuf_wire import BYTES, VARINT, Cursor, field, varint
-from mycel.train.encryption import Encrypted, decrypted, is_encrypted
+from mycel.formats.encryption import Encrypted, decrypted, is_encrypted
 
 __all__ = [
     "CheckpointError",

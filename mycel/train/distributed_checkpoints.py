@@ -33,7 +33,15 @@ from mycel.train.checkpoint_format import (
     write_ckpt,
     write_safetensors,
 )
-from mycel.train.layout_boxes import Array, Layouts, assembled, device_count, needed_ranks, stage_count, unsharded
+from mycel.train.checkpoint_resharding import (
+    Array,
+    Layouts,
+    assembled,
+    device_count,
+    needed_ranks,
+    stage_count,
+    unsharded,
+)
 from mycel.train.strategies import Layout, ParallelLayouts, build_searched_strategy, layout, layouts_of, stage_of_file
 
 __all__ = [

@@ -44,9 +44,9 @@ from mycel.nn.grad_reducer import broadcast_parameters
 from mycel.nn.optim import Optimizer
 from mycel.train._background import Later
 from mycel.train._batches import LONGEST, Epochs, OneBatch, check_dataset
-from mycel.train._calls import FunctionLoss, called, check_columns, check_counts, checked_indexes, settings_of
 from mycel.train._interrupt import DeferredInterrupt
-from mycel.train._layouts import ModelLayouts
+from mycel.train._layout_inference import ModelLayouts
+from mycel.train._network_calls import FunctionLoss, called, check_columns, check_counts, checked_indexes, settings_of
 from mycel.train.callback.base import CallbackList, CallbackParameters, RunContext
 from mycel.train.callback.progress import ProgressBar, TrainingHistory, shown
 from mycel.train.metrics import Loss, get_metrics

@@ -26,6 +26,7 @@ from mycel._src.foundation.system import locks
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
+from mycel.formats.encryption import check_key
 from mycel.train.checkpoint_format import (
     CheckpointError,
     Entry,
@@ -34,10 +35,9 @@ from mycel.train.checkpoint_format import (
     write_ckpt,
     write_safetensors,
 )
-from mycel.train.encryption import check_key
-from mycel.train.rank_parts import entry_of, fits_part, put_part
+from mycel.train.parameter_slices import entry_of, fits_part, put_part
 from mycel.train.saving_options import check_saving
-from mycel.train.shards import ShardedCheckpoint, byte_count, index_of, read_shards, write_shards
+from mycel.train.sharded_checkpoint import ShardedCheckpoint, byte_count, index_of, read_shards, write_shards
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -85,9 +85,9 @@ def save_checkpoint(
     `remove_redundancy` and `global_step_num` have no effect, which is logged. `async_save` (True,
     "thread" or "process") returns at once and writes in the background. `crc_check` adds a
     checksum. With ``max_shard_size="5GB"`` (or a number of bytes), an argument of Mycel's own, a
-    larger safetensors checkpoint goes into several files with an index (`mycel.train.shards`).
-    `enc_key` (16, 24 or 32 bytes) encrypts a ckpt file, in the `enc_mode` "AES-GCM", "AES-CBC" or
-    "SM4-CBC"; this needs the package cryptography.
+    larger safetensors checkpoint goes into several files with an index
+    (`mycel.train.sharded_checkpoint`). `enc_key` (16, 24 or 32 bytes) encrypts a ckpt file, in
+    the `enc_mode` "AES-GCM", "AES-CBC" or "SM4-CBC"; this needs the package cryptography.
 
     Raises TypeError or ValueError for arguments that cannot be saved, OSError where the file cannot
     be written.

@@ -30,8 +30,8 @@ from mycel.train.checkpoint_format import (
     read_safetensors,
     write_safetensors,
 )
+from mycel.train.checkpoint_resharding import Array, Layouts, assembled, device_count, stage_count, unsharded
 from mycel.train.distributed_checkpoints import WRITERS, source_files, strategies_of, target_of, transformed
-from mycel.train.layout_boxes import Array, Layouts, assembled, device_count, stage_count, unsharded
 from mycel.train.serialization import load_checkpoint, load_param_into_net
 from mycel.train.strategies import layout, layouts_of
 

@@ -11,7 +11,7 @@ import pytest
 import mycel as ms
 from mycel import nn
 from mycel._src.foundation.settings import config, ignored_settings
-from mycel.compat import retired
+from mycel.compat import deprecated_names
 
 
 def parameter() -> ms.Parameter:
@@ -23,7 +23,7 @@ ASKING: list[tuple[str, Callable[[], Any]]] = [
     ("Cell.offload", lambda: nn.Dense(2, 2).offload()),
     ("Adam(use_offload=True)", lambda: nn.Adam([parameter()], use_offload=True)),
     ("AdamOffload", lambda: nn.AdamOffload([parameter()])),
-    ("set_offload_context(hbm_ratio=...)", lambda: retired.set_offload_context({"hbm_ratio": 1.0})),
+    ("set_offload_context(hbm_ratio=...)", lambda: deprecated_names.set_offload_context({"hbm_ratio": 1.0})),
 ]
 
 

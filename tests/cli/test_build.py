@@ -10,7 +10,7 @@ import pytest
 import mycel as ms
 from mycel import nn, ops
 from mycel.cli import main
-from mycel.deploy.fitting import bytes_of
+from mycel.deploy.memory_limits import bytes_of
 
 MODULE = """
 import mycel as ms

@@ -10,7 +10,7 @@ import pytest
 import mycel as ms
 from mycel import nn
 from mycel.compat import checkparam as C
-from mycel.compat import retired
+from mycel.compat import deprecated_names
 
 # What MindSpore 2.10 says to the same calls.
 REFUSED: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
@@ -99,7 +99,7 @@ def test_types_of_arguments() -> None:
 
 def test_decorated_constructors_keep_what_they_were_given() -> None:
     class Mine(nn.SGD):
-        @retired.opt_init_args_register
+        @deprecated_names.opt_init_args_register
         def __init__(self, params: Any, learning_rate: float = 0.1, extra: int = 3) -> None:
             super().__init__(params, learning_rate)
 
@@ -108,7 +108,7 @@ def test_decorated_constructors_keep_what_they_were_given() -> None:
     assert made.init_learning_rate == 0.1 and made.init_params == {"params": weights} and made.init_args == {"extra": 4}
 
     class Layer(nn.Cell):
-        @retired.cell_attr_register(attrs="width")
+        @deprecated_names.cell_attr_register(attrs="width")
         def __init__(self, width: int, depth: int = 2) -> None:
             super().__init__()
 
@@ -139,7 +139,7 @@ def test_paths(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         assert (
             Validator is C.Validator
-            and opt_init_args_register is retired.opt_init_args_register
+            and opt_init_args_register is deprecated_names.opt_init_args_register
             and __version__ == "2.10.0"
         )
         heard: list[str] = []

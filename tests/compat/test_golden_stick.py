@@ -17,8 +17,8 @@ import mycel as ms
 from mycel import compat, nn
 from mycel._src.foundation.errors import Unsupported
 from mycel.quantisation import quantise
-from mycel.quantisation.layers import Folded, RoundedLayer
-from mycel.quantisation.packed import PackedDense
+from mycel.quantisation.fake_quantisation import Folded, RoundedLayer
+from mycel.quantisation.packed_weights import PackedDense
 
 X = np.random.default_rng(0).normal(size=(12, 64)).astype(np.float32)
 

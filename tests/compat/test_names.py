@@ -18,7 +18,7 @@ import mycel
 from mycel import compat, nn, train
 from mycel._src.foundation.errors import Unsupported
 from mycel.compat import names
-from mycel.compat.advice import advice_on
+from mycel.compat.unserved_advice import advice_on
 
 TABLE = json.loads((Path(compat.__file__).parent / "names.json").read_text(encoding="utf-8"))
 

@@ -12,8 +12,8 @@ import pytest
 import mycel as ms
 from mycel import compat
 from mycel._src.foundation.errors import Unsupported
-from mycel.compat.operations.binding import parsed
 from mycel.compat.operations.facts import facts_of
+from mycel.compat.operations.parameter_binding import parsed
 from mycel.ops import Primitive
 
 MODULES = [p.stem for p in sorted((importlib.resources.files("mycel") / "compat/operations/facts").iterdir())]
@@ -264,7 +264,7 @@ def test_rotations_and_kernels_that_programs_call() -> None:
 
 
 def test_what_is_not_served_has_a_reason() -> None:
-    from mycel.compat.operations.reasons import advice_for
+    from mycel.compat.operations.unserved_reasons import advice_for
 
     path = "ops.auto_generate.gen_ops_prim"
     module = importlib.import_module(f"mindspore.{path}")

@@ -12,7 +12,7 @@ import mycel as ms
 from mycel import nn, ops
 from mycel._src.foundation.errors import Unsupported
 from mycel.compression import Structure, prune_channels
-from mycel.compression.shrinking import mask_removed
+from mycel.compression.channel_removal import mask_removed
 
 KINDS = (
     "conv",

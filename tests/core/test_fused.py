@@ -270,7 +270,7 @@ def _again(call):
 
 
 def test_loops_of_operations_are_compiled_once():
-    from mycel.ops.beta import betainc
+    from mycel.ops.incomplete_beta import betainc
 
     x, boxes = ms.Tensor([0.25, 0.5]), ms.Tensor([[0.0, 0.0, 1.0, 1.0, 0.5], [0.0, 0.0, 1.0, 0.9, 0.9]])
     assert _again(lambda: betainc(x, x + 1.0, x)) == 0

@@ -257,7 +257,7 @@ def test_empty_waveforms_stay_empty() -> None:
 
 
 def test_mindspores_paths_lead_here() -> None:
-    from mycel.compat.paths import sources
+    from mycel.compat.import_system.module_paths import sources
 
     for path in ("dataset.audio", "dataset.audio.transforms", "dataset.audio.utils"):
         assert sources(path)[0] == "mycel.dataset.audio"

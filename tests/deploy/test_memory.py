@@ -13,7 +13,7 @@ from mycel._src.engines.aot.library_plan import plan_for
 from mycel._src.engines.aot.striping import WORTH
 from mycel._src.engines.aot.targets import named
 from mycel.deploy import build
-from mycel.train.mindir import model_of
+from mycel.formats.exporting import model_of
 from tests.deploy.loaded import Loaded
 from tests.deploy.networks import LeNet, images, padded
 from tests.deploy.tiny import NETWORKS, quantised

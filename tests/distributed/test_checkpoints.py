@@ -17,7 +17,7 @@ from mycel._src.compiler.transport import thread_ranks
 from mycel._src.foundation.settings.parallel_settings import ParallelSettings
 from mycel._src.staging.distributed import Layouts, distribute
 from mycel._src.staging.distributed.sharded_tensors import held
-from mycel.train.rank_parts import write_layouts
+from mycel.train.parameter_slices import write_layouts
 
 _making = threading.Lock()
 _random = np.random.default_rng(0)

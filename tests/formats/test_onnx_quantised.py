@@ -11,8 +11,8 @@ import pytest
 import mycel as ms
 from mycel import nn, ops
 from mycel.formats import onnx as ours
+from mycel.formats.exporting import model_of
 from mycel.quantisation import integers, quantise
-from mycel.train.mindir import model_of
 
 onnx = pytest.importorskip("onnx")
 helper = onnx.helper

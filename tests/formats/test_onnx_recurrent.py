@@ -11,7 +11,7 @@ import pytest
 import mycel as ms
 from mycel._src.compiler.ir.printer import to_text
 from mycel.formats import onnx as ours
-from mycel.train.mindir import model_of
+from mycel.formats.exporting import model_of
 from tests.formats.test_onnx import FLOAT, helper, model
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}

@@ -16,7 +16,7 @@ from mycel.models.data_of_tasks import TASKS, _drawn, _keyword, _texture, valida
 from mycel.models.library import FILES, score
 from mycel.models.making import measured, train_autoencoder
 from mycel.models.networks import Autoencoder, architecture_of, read_weights, weights_of
-from mycel.search.tables import DEVICES
+from mycel.search.bundled_tables import DEVICES
 
 on_boards = pytest.mark.skipif(bool(missing_tools()), reason=f"needs {missing_tools()}: make device installs it")
 

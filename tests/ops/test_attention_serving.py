@@ -11,7 +11,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel.ops.attention.caches import reshape_and_cache
+from mycel.ops.attention.kv_cache import reshape_and_cache
 from tests.ops.test_attention import BIG, above, attention, close, heads, heads_back, operands, parts, tensors
 
 CHECKED = dict.fromkeys(

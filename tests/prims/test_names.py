@@ -26,9 +26,9 @@ RULE_FILES = (
     "_src/engines/native/math/function_definitions.py",
     "_src/engines/xla/rules",
     "_src/compiler/prims",
-    "train/graph_check.py",
-    "train/mindspore_export.py",
-    "train/onnx_export.py",
+    "formats/graph_files/validation.py",
+    "formats/mindir/export_rules.py",
+    "formats/onnx/export/node_rules.py",
 )
 # What the native engine's expressions have beside the primitives.
 OTHERS = {"round_16", "round_sum_16", "rescale_high", "rescale_whole"}
@@ -124,20 +124,22 @@ def test_rule_files_name_primitives_that_there_are() -> None:
     from mycel._src.engines.native.kernels import instruction_emitter
     from mycel._src.engines.native.lowering import step_rules
     from mycel._src.engines.native.operations import fusion_rules
-    from mycel.train import graph_check, mindspore_export, onnx_export
+    from mycel.formats.graph_files import validation
+    from mycel.formats.mindir import export_rules
+    from mycel.formats.onnx.export import node_rules
 
     tables = {
         "emit": instruction_emitter.RULES,
         "groups": fusion_rules.GROUP_RULES,
         "rules": fusion_rules.FULL_RULES,
         "steps": step_rules.STEP_RULES,
-        "files": graph_check.FORMS,
-        "MindIR operators": mindspore_export._OPERATORS,
-        "MindIR rules": mindspore_export._RULES,
-        "ONNX unary": onnx_export._UNARY,
-        "ONNX binary": onnx_export._BINARY,
-        "ONNX reductions": onnx_export._REDUCTIONS,
-        "ONNX rules": onnx_export._RULES,
+        "files": validation.FORMS,
+        "MindIR operators": export_rules._OPERATORS,
+        "MindIR rules": export_rules._RULES,
+        "ONNX unary": node_rules._UNARY,
+        "ONNX binary": node_rules._BINARY,
+        "ONNX reductions": node_rules._REDUCTIONS,
+        "ONNX rules": node_rules._RULES,
     }
     assert loops.loops.name in REGISTRY
     unknown = {(place, name) for place, table in tables.items() for name in table if name not in REGISTRY}

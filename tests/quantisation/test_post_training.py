@@ -13,7 +13,7 @@ from mycel._src.compiler.transforms.quantise.scales import scale_for, steps_of
 from mycel._src.foundation.errors import Unsupported
 from mycel.deploy import build
 from mycel.quantisation import Refused, quantise
-from mycel.quantisation.observing import Observer
+from mycel.quantisation.calibration import Observer
 from tests.quantisation.digits import IMAGES, accuracy, trained
 
 

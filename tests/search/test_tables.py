@@ -11,8 +11,8 @@ import mycel as ms
 from mycel import nn
 from mycel.deploy.boards import missing_tools
 from mycel.search import Architecture, Block, Cost, Operator, Table, measure, measure_operator, operators_of, table_of
+from mycel.search.bundled_tables import DEVICES, operators_to_measure
 from mycel.search.operators import KINDS
-from mycel.search.tables import DEVICES, operators_to_measure
 
 on_boards = pytest.mark.skipif(bool(missing_tools()), reason=f"needs {missing_tools()}: make device installs it")
 SMALL = Architecture((1, 8, 8), 10, 4, 1, (Block(8, 8, 3, 2, False), Block(8, 16, 5, 1, True)))

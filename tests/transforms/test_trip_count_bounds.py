@@ -11,7 +11,7 @@ import mycel as ms
 from mycel import ops
 from mycel._src.compiler.ir.dim_values import evaluate
 from mycel._src.compiler.transforms.trip_count_bounds import most_rounds
-from mycel.train.mindir import model_of
+from mycel.formats.exporting import model_of
 
 KINDS: dict[str, tuple[Callable[[Any, Any], Any], int, int]] = {
     # The condition, the first number, and the step.

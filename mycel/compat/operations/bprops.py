@@ -15,7 +15,7 @@ from mycel import ops
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.staging.derivatives import vjp
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.compat.operations.rules import with_gradient
+from mycel.compat.operations.private_primitives.custom_derivative import with_gradient
 
 __all__ = ["BpropRegistry", "NAMES", "Registry", "work_of"]
 

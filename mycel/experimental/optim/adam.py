@@ -26,8 +26,8 @@ from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.experimental.optim.optimizer import Group, Optimizer, check_betas, put, single
-from mycel.nn.state import store
-from mycel.ops import updates
+from mycel.nn.assignment import store
+from mycel.ops import optimizer_updates
 
 __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
 
@@ -94,7 +94,10 @@ class Adam(Optimizer):
             for g, targets in rows:
                 p, m, v, top = targets
                 p = p if kept is None else p * kept
-                put(targets, *updates.adam(p, g, m, v, rate, b1, b2, eps, False, top if amsgrad else None, spread))
+                put(
+                    targets,
+                    *optimizer_updates.adam(p, g, m, v, rate, b1, b2, eps, False, top if amsgrad else None, spread),
+                )
         return True
 
 
@@ -174,7 +177,7 @@ class Adamax(Optimizer):
             rate = group["lr"] * single(1 / (1 - b1**t))
             for g, targets in rows:
                 p, m, u = targets
-                put(targets, *updates.adamax(p, g, m, u, rate, b1, b2, eps, within=True))
+                put(targets, *optimizer_updates.adamax(p, g, m, u, rate, b1, b2, eps, within=True))
         return True
 
 
@@ -237,7 +240,7 @@ class NAdam(Optimizer):
             spread = single(1 / ops.sqrt(1 - b2**t))
             for g, targets in rows:
                 p, m, v = targets
-                m, v = updates.average(m, g, b1), updates.average(v, g * g, b2)
+                m, v = optimizer_updates.average(m, g, b1), optimizer_updates.average(v, g * g, b2)
                 put(targets, p - (fresh * g + momentum * m) / (ops.sqrt(v) * spread + eps), m, v)
         return True
 
@@ -292,6 +295,6 @@ class RAdam(Optimizer):
             scale = single(rectified)
             for g, targets in rows:
                 p, m, v = targets
-                m, v = updates.average(m, g, b1), updates.average(v, g * g, b2)
+                m, v = optimizer_updates.average(m, g, b1), optimizer_updates.average(v, g * g, b2)
                 put(targets, p - rate * m * ops.where(known, scale / (ops.sqrt(v) + eps), ops.ones_like(v)), m, v)
         return True

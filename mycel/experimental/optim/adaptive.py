@@ -7,7 +7,7 @@ from typing import Any
 from mycel import ops
 from mycel._src.foundation import arguments
 from mycel.experimental.optim.optimizer import Group, Optimizer, put, single
-from mycel.ops import updates
+from mycel.ops import optimizer_updates
 
 __all__ = ["Adadelta", "Adagrad", "RMSprop"]
 
@@ -54,7 +54,7 @@ class Adadelta(Optimizer):
             lr, rho, eps = group["lr"], group["rho"], group["eps"]
             for g, targets in rows:
                 p, s, a = targets
-                put(targets, *updates.adadelta(p, g, s, a, lr, rho, eps))
+                put(targets, *optimizer_updates.adadelta(p, g, s, a, lr, rho, eps))
         return True
 
 
@@ -110,7 +110,7 @@ class Adagrad(Optimizer):
             eps, rate = group["eps"], group["lr"] * single(1 / (1 + (t - 1) * group["lr_decay"]))
             for g, targets in rows:
                 p, a = targets
-                put(targets, *updates.adagrad(p, g, a, rate, eps))
+                put(targets, *optimizer_updates.adagrad(p, g, a, rate, eps))
         return True
 
 
@@ -170,10 +170,10 @@ class RMSprop(Optimizer):
             momentum, centered = group["momentum"], group["centered"]
             for g, targets in rows:
                 p, s, v, mean = targets
-                s = updates.average(s, g * g, alpha)
+                s = optimizer_updates.average(s, g * g, alpha)
                 spread = s
                 if centered:
-                    mean = updates.average(mean, g, alpha)
+                    mean = optimizer_updates.average(mean, g, alpha)
                     spread = s - mean * mean
                 d = g / (ops.sqrt(spread) + eps)
                 v = v * momentum + d if momentum > 0 else v

@@ -12,8 +12,8 @@ from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.experimental.optim.optimizer import Group, Optimizer, put, single
-from mycel.nn.state import store
-from mycel.ops import updates
+from mycel.nn.assignment import store
+from mycel.ops import optimizer_updates
 
 __all__ = ["ASGD", "Rprop", "SGD"]
 
@@ -81,7 +81,7 @@ class SGD(Optimizer):
                 if momentum == 0:
                     put(targets, p - lr * g)
                     continue
-                put(targets, *updates.sgd(p, g, v, first, lr, momentum, fresh, nesterov))
+                put(targets, *optimizer_updates.sgd(p, g, v, first, lr, momentum, fresh, nesterov))
         return True
 
 
@@ -194,5 +194,5 @@ class Rprop(Optimizer):
             (shrink, grow), (least, most) = group["etas"], group["step_sizes"]
             for g, targets in rows:
                 p, before, size = targets
-                put(targets, *updates.rprop(p, g, before, size, shrink, grow, least, most))
+                put(targets, *optimizer_updates.rprop(p, g, before, size, shrink, grow, least, most))
         return True

@@ -16,7 +16,7 @@ from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.experimental.optim.optimizer import Optimizer
-from mycel.nn.state import store
+from mycel.nn.assignment import store
 
 __all__ = ["LRScheduler", "Rates", "at", "called", "scalar_one", "optimizer_of", "state_of", "store_rates"]
 

@@ -26,7 +26,7 @@ from mycel.common.markers import jit_class as jit_class
 from mycel.experimental.optim.lr_base import LRScheduler as LRScheduler
 from mycel.experimental.optim.lr_base import Rates, at, called, optimizer_of, scalar_one, state_of, store_rates
 from mycel.experimental.optim.optimizer import Optimizer as Optimizer
-from mycel.nn.state import store
+from mycel.nn.assignment import store
 
 __all__ = [
     "ConstantLR",

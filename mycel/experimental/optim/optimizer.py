@@ -21,8 +21,8 @@ from mycel._src.foundation import dtype as D
 from mycel._src.tensors.cells.cell import state_epoch
 from mycel._src.tensors.core.parameter import Parameter, ParameterTuple
 from mycel._src.tensors.core.tensor import Tensor, cast
-from mycel.nn.optim.stepping import Stepping
-from mycel.nn.state import store
+from mycel.nn.assignment import store
+from mycel.nn.optim.compiled_step import Stepping
 
 __all__ = ["Group", "Optimizer"]
 

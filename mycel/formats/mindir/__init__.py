@@ -7,8 +7,26 @@ them, `operators` finds what of Mycel computes an operator, `evaluate` runs grap
 
 from __future__ import annotations
 
-from mycel.formats.mindir.network import MindIRGraph as MindIRGraph
-from mycel.formats.mindir.network import load as load
-from mycel.formats.mindir.network import of_content as of_content
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __all__ = ["MindIRGraph", "load", "of_content"]
+
+# Where each name is, loaded when it is named: files of one format need no readers of others.
+_HOMES = {
+    "MindIRGraph": "mycel.formats.mindir.network",
+    "load": "mycel.formats.mindir.network",
+    "of_content": "mycel.formats.mindir.network",
+}
+
+# Type checkers see what is found when it is first named.
+if TYPE_CHECKING:
+    from mycel.formats.mindir.network import MindIRGraph as MindIRGraph
+    from mycel.formats.mindir.network import load as load
+    from mycel.formats.mindir.network import of_content as of_content
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(_HOMES[name]), name)

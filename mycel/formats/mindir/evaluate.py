@@ -20,13 +20,13 @@ from typing import Any
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.formats.control import either
+from mycel.formats.control_flow import either
+from mycel.formats.mindir.aliased_writes import check_writes
 from mycel.formats.mindir.messages import Function, MindIRError, Model, Node
 from mycel.formats.mindir.operators import operator_of
-from mycel.formats.mindir.tails import Tails
+from mycel.formats.mindir.tail_calls import Tails
 from mycel.formats.mindir.values import MONAD, value_of, zeros_of
-from mycel.formats.mindir.writes import check_writes
-from mycel.ops.containers import followed
+from mycel.ops.python_values import followed
 
 __all__ = ["Closure", "Evaluator"]
 

@@ -9,8 +9,8 @@ from mycel._src.staging.compiled.jit import Jit
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.formats.mindir.beside import fetch
 from mycel.formats.mindir.evaluate import Evaluator
+from mycel.formats.mindir.external_data import fetch
 from mycel.formats.mindir.messages import MindIRError, Model, model_of
 
 __all__ = ["MindIRGraph", "load", "of_content"]

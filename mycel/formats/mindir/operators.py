@@ -11,18 +11,27 @@ user's, prints, writes files, or speaks with other processes.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import Unsupported
-from mycel.compat.operations.facts import facts_of, has_facts
-from mycel.compat.operations.finding import find
+from mycel.formats.mindir.import_rules import ATTRIBUTES, RULES
 from mycel.formats.mindir.messages import MindIRError, Primitive
-from mycel.formats.mindir.rules import ATTRIBUTES, RULES
 from mycel.formats.mindir.values import MONAD, attributes_of, named_argument
 from mycel.ops import operations
+from mycel.ops.operations import (
+    collectives,
+    control,
+    custom,
+    custom_builder,
+    debugging,
+    morph,
+    registration,
+    resharding,
+)
 
 __all__ = ["operator_of"]
 
@@ -48,7 +57,10 @@ _PRIVATE = (
     "ops.operations.other_ops",
     "ops.operations.image_ops",
 )
-_ACTING = ("collectives", "control", "custom", "custom_builder", "layouts", "morph", "registration", "showing")
+_ACTING = frozenset(
+    module.__name__
+    for module in (collectives, control, custom, custom_builder, debugging, morph, registration, resharding)
+)
 _ACTING_WORDS = ("Comm", "Custom", "Dump", "Hook", "Memory", "MapTensor", "PutMem", "GetMem", "Py", "Recv", "Send")
 _ACTING_NAMES = ("PrimitiveWithCheck", "PrimitiveWithInfer", "DynamicShape", "Reusing", "PartitionedCall")
 _ARGMAX_TYPES = {3: D.int32, 4: D.int64}
@@ -92,10 +104,12 @@ def _class(name: str) -> Any | None:
         return None
     found = getattr(operations, name, None) if name in operations.__all__ else None
     if inspect.isclass(found) and issubclass(found, operations.Primitive):
-        return None if found.__module__.rpartition(".")[2] in _ACTING else found
+        return None if found.__module__ in _ACTING else found
+    # What MindSpore keeps private is served by the layer above, loaded for such files only.
+    private: Any = importlib.import_module("mycel.compat.operations.name_resolution")
     for path in _PRIVATE:
-        if has_facts(path) and facts_of(path).get(name) is not None:
-            found = find(path, name)
+        if private.is_known(path, name):
+            found = private.find(path, name)
             if inspect.isclass(found) and issubclass(found, operations.Primitive):
                 return None if getattr(found, "is_unserved", False) else found
     return None

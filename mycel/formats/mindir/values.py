@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mycel._src.foundation.dtype import DType
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.dtype_codes import MINDSPORE
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.compat.inner._c_expression.typing import type_id_to_type
 from mycel.formats.mindir.messages import TENSOR_KINDS, Attribute, Function, MindIRError
 from mycel.ops.creation import zeros
 
@@ -22,6 +22,9 @@ __all__ = ["MONAD", "attributes_of", "named_argument", "value_of", "zeros_of"]
 MONAD = "\0monad"
 _FLOAT, _DOUBLE, _BOOL, _STRING = 1, 11, 9, 8
 _TENSORS, _TUPLE, _LIST, _DICT, _MONADS, _NONE, _SCALAR = 19, 20, 21, 22, (23, 24), 25, 39
+# The numbers 31 and 41 stand for integers and floats of the usual size.
+_BY_NUMBER = {number: getattr(D, "bool_" if name == "bool" else name) for name, number in MINDSPORE.items()}
+_BY_NUMBER |= {31: D.int32, 41: D.float32}
 _WORDS: dict[str, dict[int, str]] = {
     "data_format": {0: "NCHW", 1: "NHWC", 14: "NCDHW", 21: "NC1HWC0"},
     "format": {0: "NCHW", 1: "NHWC", 14: "NCDHW"},
@@ -113,8 +116,7 @@ def named_argument(name: str, value: Any) -> Any:
     if type(value) is not int:
         return value
     if name in _TYPES:
-        found = type_id_to_type(value)
-        if not isinstance(found, DType):
-            raise MindIRError(f"{name} is the type {found!r}, which tensors do not have")
-        return found
+        if value not in _BY_NUMBER:
+            raise MindIRError(f"{name} is the type number {value}, which tensors do not have")
+        return _BY_NUMBER[value]
     return _WORDS.get(name, {}).get(value, value)

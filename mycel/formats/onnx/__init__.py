@@ -7,9 +7,28 @@ the Cell that runs them.
 
 from __future__ import annotations
 
-from mycel.formats.onnx.messages import OnnxError as OnnxError
-from mycel.formats.onnx.network import OnnxNetwork as OnnxNetwork
-from mycel.formats.onnx.network import load as load
-from mycel.formats.onnx.network import loads as loads
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __all__ = ["OnnxError", "OnnxNetwork", "load", "loads"]
+
+# Where each name is, loaded when it is named: files of one format need no readers of others.
+_HOMES = {
+    "OnnxError": "mycel.formats.onnx.messages",
+    "OnnxNetwork": "mycel.formats.onnx.network",
+    "load": "mycel.formats.onnx.network",
+    "loads": "mycel.formats.onnx.network",
+}
+
+# Type checkers see what is found when it is first named.
+if TYPE_CHECKING:
+    from mycel.formats.onnx.messages import OnnxError as OnnxError
+    from mycel.formats.onnx.network import OnnxNetwork as OnnxNetwork
+    from mycel.formats.onnx.network import load as load
+    from mycel.formats.onnx.network import loads as loads
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(_HOMES[name]), name)

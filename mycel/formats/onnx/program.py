@@ -20,8 +20,8 @@ from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx import messages as M
 from mycel.formats.onnx.messages import OnnxError
 from mycel.formats.onnx.operation import RULES, Operation, Rule, has_tensor, run_rule
+from mycel.formats.onnx.opset_versions import NEWEST, OLDEST, check_version, modernized
 from mycel.formats.onnx.tensors import Room, array_of, dense
-from mycel.formats.onnx.versions import NEWEST, OLDEST, check_version, modernized
 
 __all__ = ["Builder", "Program", "Step", "settled"]
 

@@ -29,7 +29,7 @@ from mycel._src.foundation.dtype import from_any
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.tensors.core.eager import apply
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.formats.tflite.more_rules import CONSTANTS, RULES
+from mycel.formats.tflite.array_rules import CONSTANTS, RULES
 from mycel.formats.tflite.rules import first, last, pads_of
 from mycel.formats.tflite.schema import Operator, TFLiteError
 from mycel.formats.tflite.schema import Tensor as Info

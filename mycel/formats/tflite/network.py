@@ -7,8 +7,8 @@ alike, and inputs and outputs are integers as in the file. By option they are co
 and give the kernels' bits (`mycel.formats.tflite.kernels`).
 
 What is computed of sizes and constants alone is known while the network is staged
-(`mycel.formats.tflite.known`), so that sizes may be open. Branches and loops call other graphs of
-the file (`mycel.formats.tflite.control`).
+(`mycel.formats.tflite.static_values`), so that sizes may be open. Branches and loops call other
+graphs of the file (`mycel.formats.tflite.control_flow`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from mycel._src.staging.compiled.jit import Jit
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.formats.tflite.control import SPECIAL, check_calls
+from mycel.formats.tflite.array_rules import CONSTANTS, RULES, WHERE_KNOWN
+from mycel.formats.tflite.control_flow import SPECIAL, check_calls
 from mycel.formats.tflite.kernels import Given, kernel_of
-from mycel.formats.tflite.known import HOST, MOST, RANK, SHAPE, as_known, knowable, sizes_of, tensor
-from mycel.formats.tflite.more_rules import CONSTANTS, RULES, WHERE_KNOWN
-from mycel.formats.tflite.rewriting import updates
+from mycel.formats.tflite.operator_fusion import updates
 from mycel.formats.tflite.schema import Graph, Operator, TFLiteError, graph_of
 from mycel.formats.tflite.schema import Tensor as Info
+from mycel.formats.tflite.static_values import HOST, MOST, RANK, SHAPE, as_known, knowable, sizes_of, tensor
 
 __all__ = ["TFLiteGraph", "load"]
 

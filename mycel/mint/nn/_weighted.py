@@ -16,7 +16,7 @@ from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.initializer import HeUniform, Normal, Uniform, initializer
 from mycel.mint.nn import functional as F
-from mycel.nn.state import store
+from mycel.nn.assignment import store
 from mycel.ops._operands import input_of
 
 __all__ = [

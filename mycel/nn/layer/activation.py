@@ -12,7 +12,7 @@ from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.common.initializer import initializer
-from mycel.nn.layer.plain import Plain
+from mycel.nn.layer.argument_free import Plain
 from mycel.ops._operands import input_of, need_matched
 
 __all__ = [

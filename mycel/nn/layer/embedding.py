@@ -13,7 +13,7 @@ from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.common.initializer import Initializer, initializer
 from mycel.nn.layer.clipping import clipped
 from mycel.ops._operands import input_of
-from mycel.ops.indexed import inside
+from mycel.ops.gather_scatter import inside
 
 __all__ = ["Embedding", "EmbeddingLookup", "MultiFieldEmbeddingLookup"]
 

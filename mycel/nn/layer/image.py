@@ -23,7 +23,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor, cast
-from mycel.nn.layer.plain import Plain
+from mycel.nn.layer.argument_free import Plain
 from mycel.ops._operands import input_of, numbers
 from mycel.ops.images.patches import image_gradients
 

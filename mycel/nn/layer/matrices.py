@@ -8,7 +8,7 @@ from mycel import ops
 from mycel._src.foundation import arguments
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.nn.layer.plain import Plain
+from mycel.nn.layer.argument_free import Plain
 from mycel.ops._operands import input_of
 
 __all__ = ["MatrixDiag", "MatrixDiagPart", "MatrixSetDiag", "Roll", "Tril", "Triu"]

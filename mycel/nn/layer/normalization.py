@@ -20,7 +20,7 @@ from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.common.initializer import initializer
 from mycel.communication import HCCL_WORLD_COMM_GROUP, get_group_size, get_rank
 from mycel.communication.processes import new_group
-from mycel.nn.state import store
+from mycel.nn.assignment import store
 from mycel.ops._operands import input_of, need_matched
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any
 from mycel._src.foundation import arguments
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.nn.layer.plain import Plain
+from mycel.nn.layer.argument_free import Plain
 from mycel.ops.operations.sparse import sparse_dense_matmul, sparse_to_dense
 from mycel.ops.sparse.tensors import COOTensor
 

@@ -18,10 +18,10 @@ from mycel._src.foundation import dtype as D
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, cast
+from mycel.nn.assignment import store
 from mycel.nn.layer.basic import Dense
 from mycel.nn.layer.conv import Conv2d
 from mycel.nn.layer.embedding import Embedding, EmbeddingLookup
-from mycel.nn.state import store
 from mycel.ops.convolution import paddings
 
 __all__ = ["Conv2dThor", "DenseThor", "EmbeddingLookupThor", "EmbeddingThor", "SavesFactors"]

@@ -29,7 +29,7 @@ from mycel.nn.layer.basic import Dense, Dropout
 from mycel.nn.layer.container import CellList
 from mycel.nn.layer.normalization import LayerNorm
 from mycel.ops._operands import input_of, one_by_one
-from mycel.ops.attention.scores import attend, opened
+from mycel.ops.attention.scaled_dot_product import attend, opened
 
 __all__ = [
     "MultiheadAttention",

@@ -9,7 +9,7 @@ from mycel._src.foundation import arguments
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.loss.base import LossBase, same_shape
 from mycel.ops._operands import input_of
-from mycel.ops.lengths import root
+from mycel.ops.vector_norms import root
 
 __all__ = [
     "CosineEmbeddingLoss",

@@ -11,9 +11,9 @@ from mycel._src.foundation import arguments
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter, ParameterTuple
 from mycel._src.tensors.core.tensor import Tensor
+from mycel.nn.assignment import store
 from mycel.nn.optim.optimizer import Optimizer
-from mycel.nn.state import store
-from mycel.ops import updates
+from mycel.ops import optimizer_updates
 
 __all__ = ["AdaFactor"]
 
@@ -126,7 +126,7 @@ class AdaFactor(Optimizer):
             square = self.exp_avg_sq[i] if p.ndim < 2 else None
             rate = self._relative_rate(step) if self.relative_step else rates[i]
             numbers = (rate, self.eps, self.clip_threshold, self.beta1, beta2, decays[i], self.scale_parameter)
-            found = updates.adafactor(p, g, mean, row, column, square, *numbers)
+            found = optimizer_updates.adafactor(p, g, mean, row, column, square, *numbers)
             for target, value in zip((p, mean, row, column, square), found):
                 if target is not None and value is not None:
                     store(target, value)

@@ -23,9 +23,9 @@ from mycel._src.foundation import dtype as D
 from mycel._src.foundation.settings.ignored_settings import asked_for_host
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, cast
+from mycel.nn.assignment import store
 from mycel.nn.optim.optimizer import Optimizer
-from mycel.nn.state import store
-from mycel.ops import updates
+from mycel.ops import optimizer_updates
 
 __all__ = ["AdaMax", "Adam", "AdamOffload", "AdamWeightDecay", "Lamb", "LazyAdam"]
 
@@ -106,8 +106,8 @@ class Adam(Optimizer):
             self.vhat = self.states("vhat")
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, m: Tensor, v: Tensor, *top: Tensor) -> Sequence[Tensor]:
-        rate = updates.adam_rate(lr, self.beta1_power, self.beta2_power)
-        return updates.adam(p, g, m, v, rate, self.beta1, self.beta2, self.eps, self.use_nesterov, *top)
+        rate = optimizer_updates.adam_rate(lr, self.beta1_power, self.beta2_power)
+        return optimizer_updates.adam(p, g, m, v, rate, self.beta1, self.beta2, self.eps, self.use_nesterov, *top)
 
     def _apply_adam(
         self,
@@ -128,8 +128,8 @@ class Adam(Optimizer):
         rates = lr if isinstance(lr, (tuple, list)) else (lr,) * len(params)
         highest = ((v,) for v in self.vhat) if self.use_amsgrad else ((),) * len(params)
         for p, m, v, rate, g, top in zip(params, moment1, moment2, rates, gradients, highest):
-            rate = updates.adam_rate(rate, beta1_power, beta2_power)
-            new = updates.adam(p, g, m, v, rate, self.beta1, self.beta2, self.eps, self.use_nesterov, *top)
+            rate = optimizer_updates.adam_rate(rate, beta1_power, beta2_power)
+            new = optimizer_updates.adam(p, g, m, v, rate, self.beta1, self.beta2, self.eps, self.use_nesterov, *top)
             for target, value in zip((p, m, v, *top), new):
                 store(target, value)
         return True
@@ -252,7 +252,7 @@ class AdamWeightDecay(_Decoupled):
         self._begin("adam", beta1, beta2, eps)
 
     def _decoupled_rule(self, lr: Tensor, p: Tensor, g: Tensor, m: Tensor, v: Tensor, decay: Any) -> Sequence[Tensor]:
-        return updates.adam_decayed(p, g, m, v, lr, self.beta1, self.beta2, self.eps, decay)
+        return optimizer_updates.adam_decayed(p, g, m, v, lr, self.beta1, self.beta2, self.eps, decay)
 
 
 class Lamb(_Decoupled):
@@ -284,7 +284,7 @@ class Lamb(_Decoupled):
     def _decoupled_rule(self, lr: Tensor, p: Tensor, g: Tensor, m: Tensor, v: Tensor, decay: Any) -> Sequence[Tensor]:
         step = ops.reshape(cast(self.global_step, D.float32), ())
         correct1, correct2 = 1 - ops.pow(self.beta1, step), 1 - ops.pow(self.beta2, step)
-        return updates.lamb(p, g, m, v, lr, self.beta1, self.beta2, self.eps, decay, correct1, correct2)
+        return optimizer_updates.lamb(p, g, m, v, lr, self.beta1, self.beta2, self.eps, decay, correct1, correct2)
 
 
 class AdaMax(Optimizer):
@@ -322,7 +322,7 @@ class AdaMax(Optimizer):
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, m: Tensor, u: Tensor) -> Sequence[Tensor]:
         rate = lr / (1 - ops.reshape(self.beta1_power, ()))
-        return updates.adamax(p, g, m, u, rate, self.beta1, self.beta2, self.eps)
+        return optimizer_updates.adamax(p, g, m, u, rate, self.beta1, self.beta2, self.eps)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""

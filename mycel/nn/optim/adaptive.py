@@ -8,7 +8,7 @@ from typing import Any
 from mycel._src.foundation import arguments
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.optim.optimizer import Optimizer
-from mycel.ops import updates
+from mycel.ops import optimizer_updates
 
 __all__ = ["Adadelta", "Adagrad", "FTRL", "ProximalAdagrad", "RMSProp"]
 
@@ -42,7 +42,7 @@ class Adagrad(Optimizer):
         self.accum = self.states("accum", accum)
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, a: Tensor) -> Sequence[Tensor]:
-        return updates.adagrad(p, g, a, lr, accumulate=self.update_slots)
+        return optimizer_updates.adagrad(p, g, a, lr, accumulate=self.update_slots)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -92,7 +92,11 @@ class RMSProp(Optimizer):
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, s: Tensor, v: Tensor, *mean: Tensor) -> Sequence[Tensor]:
         numbers = (lr, self.decay, self.momentum, self.epsilon)
-        return updates.centred_rmsprop(p, g, s, v, mean[0], *numbers) if mean else updates.rmsprop(p, g, s, v, *numbers)
+        return (
+            optimizer_updates.centred_rmsprop(p, g, s, v, mean[0], *numbers)
+            if mean
+            else optimizer_updates.rmsprop(p, g, s, v, *numbers)
+        )
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -136,7 +140,7 @@ class ProximalAdagrad(Optimizer):
         self.accum = self.states("accum", accum)
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, a: Tensor) -> Sequence[Tensor]:
-        return updates.proximal_adagrad(p, g, a, lr, self.l1, self.l2)
+        return optimizer_updates.proximal_adagrad(p, g, a, lr, self.l1, self.l2)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -188,7 +192,7 @@ class FTRL(Optimizer):
         self.linear = self.states("linear")
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, n: Tensor, z: Tensor) -> Sequence[Tensor]:
-        return updates.ftrl(p, g, n, z, lr, self.l1, self.l2, self.lr_power)
+        return optimizer_updates.ftrl(p, g, n, z, lr, self.l1, self.l2, self.lr_power)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -228,7 +232,7 @@ class Adadelta(Optimizer):
         self.accum_update = self.states("accum_update")
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, a: Tensor, u: Tensor) -> Sequence[Tensor]:
-        return updates.adadelta(p, g, a, u, lr, self.rho, self.epsilon)
+        return optimizer_updates.adadelta(p, g, a, u, lr, self.rho, self.epsilon)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""

@@ -9,7 +9,7 @@ from mycel import ops
 from mycel._src.foundation import arguments
 from mycel._src.tensors.core.parameter import Parameter
 from mycel.nn.optim.optimizer import Optimizer
-from mycel.ops import updates
+from mycel.ops import optimizer_updates
 
 __all__ = ["LARS"]
 
@@ -63,6 +63,6 @@ class LARS(Optimizer):
         for p, g, lr, decay, flag, decayed in zip(self.parameters, found, rates, decays, self.lars_flag, self.decayed):
             squares, slopes, weight = ops.sum(p * p), ops.sum(g * g), decay if decayed else 0.0
             scaled = (p, g, squares, slopes, weight, lr, self.coefficient, self.epsilon, self.use_clip)
-            adapted.append(updates.lars(*scaled) if flag else g)
+            adapted.append(optimizer_updates.lars(*scaled) if flag else g)
         self.advance()
         return inner(tuple(adapted))

@@ -12,7 +12,7 @@ from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.optim.optimizer import Optimizer
-from mycel.ops import updates
+from mycel.ops import optimizer_updates
 
 __all__ = ["Momentum", "SGD"]
 
@@ -56,7 +56,7 @@ class Momentum(Optimizer):
         self.moments = self.states("moments")
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, v: Tensor) -> Sequence[Tensor]:
-        return updates.momentum(p, g, v, lr, self.momentum, self.use_nesterov)
+        return optimizer_updates.momentum(p, g, v, lr, self.momentum, self.use_nesterov)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""
@@ -120,10 +120,10 @@ class SGD(Optimizer):
         self.stat = self.states("stat", "ones")
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, v: Tensor, first: Tensor) -> Sequence[Tensor]:
-        return updates.sgd(p, g, v, first, lr, self.momentum, 1 - self.dampening, self.nesterov)
+        return optimizer_updates.sgd(p, g, v, first, lr, self.momentum, 1 - self.dampening, self.nesterov)
 
     def _plain(self, lr: Tensor, p: Tensor, g: Tensor) -> Sequence[Tensor]:
-        return updates.descend(p, g, lr)
+        return optimizer_updates.descend(p, g, lr)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""

@@ -23,10 +23,10 @@ from mycel._src.foundation.migration_hints import OF_CELLS, OF_OPTIMIZERS
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter, ParameterTuple
 from mycel._src.tensors.core.tensor import Tensor
+from mycel.nn.assignment import store
 from mycel.nn.layer.container import CellList
 from mycel.nn.learning_rate_schedule import LearningRateSchedule
-from mycel.nn.optim.extending import Extensible
-from mycel.nn.state import store
+from mycel.nn.optim.user_optimizers import Extensible
 
 __all__ = ["Optimizer"]
 

@@ -10,9 +10,9 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.parameter import Parameter, ParameterTuple
 from mycel._src.tensors.core.tensor import Tensor, cast
+from mycel.nn.assignment import store
 from mycel.nn.optim.optimizer import Optimizer
-from mycel.nn.state import store
-from mycel.ops import updates
+from mycel.ops import optimizer_updates
 
 __all__ = ["ASGD", "Rprop"]
 
@@ -61,7 +61,7 @@ class Rprop(Optimizer):
 
     def _rule(self, lr: Tensor, p: Tensor, g: Tensor, before: Tensor, size: Tensor) -> Sequence[Tensor]:
         size = ops.where(ops.reshape(self.global_step, ()) <= 1, ops.ones_like(size) * lr, size)
-        return updates.rprop(p, g, before, size, self.shrink, self.grow, self.smallest, self.largest)
+        return optimizer_updates.rprop(p, g, before, size, self.shrink, self.grow, self.smallest, self.largest)
 
     def construct(self, gradients: Any) -> bool:
         """Take one step."""

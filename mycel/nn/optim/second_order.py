@@ -29,12 +29,12 @@ from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.fused import graph_of
 from mycel._src.tensors.core.parameter import Parameter, ParameterTuple
 from mycel._src.tensors.core.tensor import Tensor, cast
+from mycel.nn.assignment import store
 from mycel.nn.layer.normalization import LayerNorm
 from mycel.nn.layer.thor import Conv2dThor, SavesFactors
 from mycel.nn.layer.thor_conversion import convert_to_thor
 from mycel.nn.optim.optimizer import Optimizer
-from mycel.nn.state import store
-from mycel.ops import updates
+from mycel.ops import optimizer_updates
 
 __all__ = ["thor"]
 
@@ -170,7 +170,7 @@ class _Thor(Optimizer):
             g = g + p * self.decay if self.decay > 0 and self.decay_flags[i] else g
             if self.enable_clip_grad:
                 g = g / ops.maximum(ops.sqrt(ops.sum(g * g)), 1.0)
-            for target, value in zip((p, v), updates.momentum(p, g, v, lr, self.momentum, self.use_nesterov)):
+            for target, value in zip((p, v), optimizer_updates.momentum(p, g, v, lr, self.momentum, self.use_nesterov)):
                 store(target, value)
         return True
 

@@ -18,7 +18,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.tensor import Tensor, as_tensor
-from mycel.ops import arrange, indexed
+from mycel.ops import arrange, gather_scatter
 from mycel.ops._operands import broadcast, need_room, operand, permuted, reshaped, run, select, size_of, term
 
 __all__ = ["diagflat", "diagonal_scatter", "matrix_band_part", "matrix_diag", "matrix_diag_part", "matrix_set_diag"]
@@ -132,7 +132,7 @@ def matrix_diag_part(x: Any, k: Any, padding_value: Any, align: str = "RIGHT_LEF
     _inside(name, rows, columns, low, high)
     row, column, inside, _ = _layout(rows, columns, low, high, align)
     flat = reshaped(value, (*lead, rows * columns))
-    found = indexed.gather(flat, as_tensor(row * columns + column), -1)
+    found = gather_scatter.gather(flat, as_tensor(row * columns + column), -1)
     found = select(as_tensor(inside), found, term(name, padding_value, value.dtype))
     return found if high > low else reshaped(found, (*lead, row.shape[1]))
 
@@ -156,7 +156,7 @@ def _spread(
     place = np.minimum(np.arange(rows)[:, None], np.arange(columns)[None]) + begins[which]
     source = np.where(there, which * row.shape[1] + place, 0)
     flat = reshaped(diagonals, (*lead, row.size))
-    return indexed.gather(flat, as_tensor(source), -1), as_tensor(there)
+    return gather_scatter.gather(flat, as_tensor(source), -1), as_tensor(there)
 
 
 def matrix_diag(

@@ -12,8 +12,8 @@ from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import constant_like, floating, iota, run, select, take_slice
 from mycel.ops.algebra.decompositions import cholesky, qr
 from mycel.ops.algebra.linalg import matmul
+from mycel.ops.algebra.linear_systems import cholesky_solve
 from mycel.ops.algebra.matrices import adjoint_of, matrices, swap, triangular
-from mycel.ops.algebra.systems import cholesky_solve
 from mycel.ops.creation import eye
 
 __all__ = ["matrix_solve_ls", "tridiagonal_product"]

@@ -463,7 +463,7 @@ def matrix_power(input: Any, n: int) -> Tensor:
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"matrix_power: the matrices must be square, not {x._type}")
     if size_of("matrix_power", n) < 0:
-        from mycel.ops.algebra.systems import inverse
+        from mycel.ops.algebra.linear_systems import inverse
 
         found = matrix_power(inverse(x), -n)
         return cast(found, x.dtype) if x.dtype.is_floating else found

@@ -34,8 +34,8 @@ from mycel._src.tensors.core.tensor import Tensor, cast, scalar
 from mycel.ops._operands import constant_like, operand, reshaped, run, select
 from mycel.ops.algebra.decompositions import eigvals
 from mycel.ops.algebra.linalg import matmul
+from mycel.ops.algebra.linear_systems import inverse
 from mycel.ops.algebra.matrices import matrices, solve
-from mycel.ops.algebra.systems import inverse
 from mycel.ops.complex_numbers import absolute_value, angle, polar
 from mycel.ops.creation import eye
 

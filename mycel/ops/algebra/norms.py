@@ -12,10 +12,10 @@ from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops._operands import axis_of, floating, permuted, reshaped, run, take_slice
+from mycel.ops.algebra.linear_systems import inverse
 from mycel.ops.algebra.matrices import matrices
-from mycel.ops.algebra.systems import inverse
-from mycel.ops.lengths import norm as plain_norm
-from mycel.ops.lengths import vector_norm
+from mycel.ops.vector_norms import norm as plain_norm
+from mycel.ops.vector_norms import vector_norm
 
 __all__ = ["cond", "matrix_norm", "norm"]
 

@@ -17,12 +17,19 @@ from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.fused import fused
 from mycel._src.tensors.core.tensor import Tensor, cast
-from mycel.ops import array, indexed, reduction, sorting
+from mycel.ops import array, gather_scatter, reduction, sorting
 from mycel.ops._operands import constant_like, operand, permuted, reshaped, run, select, take_slice, wide
-from mycel.ops.attention.layouts import check_heads, ends_of, one_example, packed_rows, pieces, same_types
+from mycel.ops.attention.key_selection import chosen, of_heads, positive
 from mycel.ops.attention.masks import truth
-from mycel.ops.attention.scores import attend_with_statistics, exponentials, lowest, nonzero, scores_of, weighted
-from mycel.ops.attention.selection import chosen, of_heads, positive
+from mycel.ops.attention.qkv_layouts import check_heads, ends_of, one_example, packed_rows, pieces, same_types
+from mycel.ops.attention.scaled_dot_product import (
+    attend_with_statistics,
+    exponentials,
+    lowest,
+    nonzero,
+    scores_of,
+    weighted,
+)
 
 __all__ = ["nsa_compress", "nsa_compress_attention", "nsa_select_attention"]
 
@@ -58,7 +65,7 @@ def nsa_compress(
     ends = ends_of(name, "actual_seq_len", actual_seq_len, x.shape[0])
     first = [s for a, b in pieces(ends) for s in range(a, b - length + 1, stride)]
     where = np.asarray(first, np.int64).reshape(-1, 1) + np.arange(length)
-    windows = wide(indexed.gather(x, Tensor(where), 0))
+    windows = wide(gather_scatter.gather(x, Tensor(where), 0))
     return cast(reduction.sum(windows * wide(reshaped(w, (1, length, x.shape[1], 1))), 1), x.dtype)
 
 

@@ -16,7 +16,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.fused import fused
 from mycel._src.tensors.core.tensor import Tensor, cast
-from mycel.ops import array, indexed
+from mycel.ops import array, gather_scatter
 from mycel.ops._operands import operand, reshaped, run, take_slice, wide
 
 __all__ = ["rotary_position_embedding"]
@@ -106,7 +106,7 @@ def apply_rotary_pos_emb(
             raise ShapeError(
                 f"{name}: position_ids must have one number for each of the {tokens} tokens, not {place.size}"
             )
-        c, s = (indexed.gather(t, reshaped(place, (tokens,)), 0) for t in (c, s))
+        c, s = (gather_scatter.gather(t, reshaped(place, (tokens,)), 0) for t in (c, s))
     if c.shape[0] != tokens or product(k.shape[:-1]) != tokens:
         raise ShapeError(
             f"{name}: {tokens} tokens of query, those of key {k._type}, and {c.shape[0]} rows of cos must be as many"

@@ -1,7 +1,7 @@
 """Attention for models in service: whole prompts, one new token at a time, and keys and values
 that are kept in blocks.
 
-The functions check their options; `mycel.ops.attention.served.Served` computes.
+The functions check their options; `mycel.ops.attention.serving_core.Served` computes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops import array
 from mycel.ops._operands import operand, take_slice
 from mycel.ops.attention.masks import MOST
-from mycel.ops.attention.served import Lengths, Served, Stored
+from mycel.ops.attention.serving_core import Lengths, Served, Stored
 
 __all__ = ["fused_infer_attention_score", "incre_flash_attention", "prompt_flash_attention"]
 

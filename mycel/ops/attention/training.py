@@ -1,10 +1,11 @@
 """Attention for models in training: softmax(scale * Q K^T + bias) V with masks, dropout, grouped
 heads and packed sequences.
 
-`mycel.ops.attention.scores` computes, in the layout that `mycel.ops.attention.layouts` makes and
-under masks of `mycel.ops.attention.masks`. Sequences packed end to end ("TND") are cut at their
-ends where those are Python numbers. Where the ends are a tensor, scores between different sequences
-are masked instead, so that no value has to be known.
+`mycel.ops.attention.scaled_dot_product` computes, in the layout that
+`mycel.ops.attention.qkv_layouts` makes and under masks of `mycel.ops.attention.masks`.
+Sequences packed end to end ("TND") are cut at their ends where those are Python numbers. Where
+the ends are a tensor, scores between different sequences are masked instead, so that no value has
+to be known.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.fused import fused
 from mycel._src.tensors.core.tensor import Tensor, cast, scalar
-from mycel.ops import array, elementwise, indexed
+from mycel.ops import array, elementwise, gather_scatter
 from mycel.ops._operands import constant_like, numbers_of, operand, permuted, reshaped, run, take_slice, wide
-from mycel.ops.attention.layouts import (
+from mycel.ops.attention.masks import MOST, SparseMask, check_band, either, positions, truth
+from mycel.ops.attention.qkv_layouts import (
     LAYOUTS,
     check_heads,
     ends_of,
@@ -36,8 +38,7 @@ from mycel.ops.attention.layouts import (
     starts_of,
     to_heads,
 )
-from mycel.ops.attention.masks import MOST, SparseMask, check_band, either, positions, truth
-from mycel.ops.attention.scores import attend, attend_with_statistics, nonzero
+from mycel.ops.attention.scaled_dot_product import attend, attend_with_statistics, nonzero
 
 __all__ = ["flash_attention_score", "ring_attention_update", "speed_fusion_attention"]
 
@@ -77,7 +78,7 @@ def _shift_of(name: str, bias: Any, q: Tensor, keys: Any, causal: bool) -> Tenso
     row, column = np.arange(s)[:, None], np.arange(keys)[None, :]
     known = row - (s - 1024)
     where = np.maximum(known, 0) * keys + np.minimum(column + np.maximum(-known, 0), keys - 1)
-    return indexed.gather(reshaped(x, (*x.shape[:2], 1024 * keys)), Tensor(where), 2)
+    return gather_scatter.gather(reshaped(x, (*x.shape[:2], 1024 * keys)), Tensor(where), 2)
 
 
 def _packed(
@@ -119,9 +120,9 @@ def _packed_at_tensors(
     """
     queries, keys = q.shape[0], k.shape[0]
     of_row, of_column = owners(rows, queries), owners(columns, keys)
-    row = positions(queries, 2) - reshaped(indexed.gather(starts_of(rows), of_row, 0), (1, 1, queries, 1))
-    column = positions(keys, 3) - reshaped(indexed.gather(starts_of(columns), of_column, 0), (1, 1, 1, keys))
-    more = indexed.gather((columns - starts_of(columns)) - (rows - starts_of(rows)), of_row, 0)
+    row = positions(queries, 2) - reshaped(gather_scatter.gather(starts_of(rows), of_row, 0), (1, 1, queries, 1))
+    column = positions(keys, 3) - reshaped(gather_scatter.gather(starts_of(columns), of_column, 0), (1, 1, 1, keys))
+    more = gather_scatter.gather((columns - starts_of(columns)) - (rows - starts_of(rows)), of_row, 0)
     other = run(E.ne, reshaped(of_row, (1, 1, queries, 1)), reshaped(of_column, (1, 1, 1, keys)))
     inner = mask.dropped(row, column, reshaped(more, (1, 1, queries, 1)))
     found: Any = (attend_with_statistics if statistics else attend)(

@@ -21,7 +21,7 @@ from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.fused import fused, graph_of
 from mycel._src.tensors.core.tensor import Tensor, cast, scalar
-from mycel.ops import indexed, reduction
+from mycel.ops import gather_scatter, reduction
 from mycel.ops._operands import (
     broadcast,
     constant_like,
@@ -219,7 +219,7 @@ def multi_scale_deformable_attn_function(value: Any, shape: Any, offset: Any, lo
         at, share = (
             reshaped(permuted(t, (0, 2, 1, 3, 4)), (batch * heads, queries * levels * points)) for t in (at, share)
         )
-        read = indexed.gather(columns, at, 1, 1) * cast(reshaped(share, (*share.shape, 1)), x.dtype)
+        read = gather_scatter.gather(columns, at, 1, 1) * cast(reshaped(share, (*share.shape, 1)), x.dtype)
         total = read if total is None else total + read
     assert total is not None
     total = run(

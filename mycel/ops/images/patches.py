@@ -22,7 +22,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
-from mycel.ops import indexed, random
+from mycel.ops import gather_scatter, random
 from mycel.ops._operands import (
     broadcast,
     constant_like,
@@ -186,7 +186,7 @@ def extract_glimpse(
     assert inside is not None
     whole = (n, window[0] * window[1])
     flat = reshaped(broadcast(places[0] * w + places[1], (n, *window)), whole)
-    found = reshaped(indexed.gather(reshaped(value, (n, h * w, c)), flat, 1, 1), (n, *window, c))
+    found = reshaped(gather_scatter.gather(reshaped(value, (n, h * w, c)), flat, 1, 1), (n, *window, c))
     if noise == "zero":
         other: Any = 0.0
     else:

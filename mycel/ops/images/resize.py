@@ -24,7 +24,7 @@ from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.fused import fused
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast, scalar
-from mycel.ops import adaptive_pooling, indexed
+from mycel.ops import adaptive_pooling, gather_scatter
 from mycel.ops._operands import (
     broadcast,
     constant_like,
@@ -86,7 +86,7 @@ def blend(x: Tensor, axis: int, at: Any, weights: Any) -> Tensor:
     total: Tensor | None = None
     shape = (-1, *(1,) * (x.ndim - 1 - axis))
     for places, weight in zip(at, weights):
-        part = indexed.gather(x, as_tensor(np.asarray(places, np.int32)), axis)
+        part = gather_scatter.gather(x, as_tensor(np.asarray(places, np.int32)), axis)
         part = part * as_tensor(weight.reshape(shape), x.dtype)
         total = part if total is None else total + part
     assert total is not None
@@ -101,7 +101,7 @@ def _nearest(x: Tensor, axis: int, out: int, scale: float | None, exact: bool) -
         found = np.floor((place + (0.5 if exact else 0.0)) / scale).astype(np.int64)
     else:
         found = (2 * place + 1) * size // (2 * out) if exact else place * size // out
-    return indexed.gather(x, as_tensor(np.minimum(found, size - 1).astype(np.int32)), axis)
+    return gather_scatter.gather(x, as_tensor(np.minimum(found, size - 1).astype(np.int32)), axis)
 
 
 def _linear(x: Tensor, axis: int, out: int, scale: float | None, align: bool, single: bool) -> Tensor:
@@ -285,7 +285,7 @@ def _read(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> tupl
         whole = cast(select(here, at, 0.0), D.int32)
         flat = whole if flat is None else flat * size + whole
     assert flat is not None and inside is not None
-    return indexed.gather(columns, flat, 1, 1), inside
+    return gather_scatter.gather(columns, flat, 1, 1), inside
 
 
 @fused
@@ -426,10 +426,10 @@ def crop_and_resize(
     sizes = (int(h), int(w))
     kind = x.dtype if x.dtype.is_floating and x.dtype.itemsize > 2 else D.float32
     x, box = cast(x, kind), cast(box, kind)
-    columns = indexed.gather(reshaped(x, (n, sizes[0] * sizes[1], c)), indexed.inside(name, which, n), 0)
+    columns = gather_scatter.gather(reshaped(x, (n, sizes[0] * sizes[1], c)), gather_scatter.inside(name, which, n), 0)
     lines = []
     for k, (size, steps) in enumerate(zip(sizes, (height, width))):
-        first, last = (reshaped(indexed.gather(box, scalar(j, D.int64), 1), (count, 1)) for j in (k, k + 2))
+        first, last = (reshaped(gather_scatter.gather(box, scalar(j, D.int64), 1), (count, 1)) for j in (k, k + 2))
         place = as_tensor(numbers(steps).reshape(1, steps), kind)
         if method == "bilinear_v2":
             first, last = run(E.trunc, first * float(size)), run(E.trunc, last * float(size))

@@ -23,7 +23,7 @@ from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.fused import graph_of
 from mycel._src.tensors.core.mask_indices import flat_positions
 from mycel._src.tensors.core.tensor import Tensor, cast, scalar
-from mycel.ops import indexed, sorting
+from mycel.ops import gather_scatter, sorting
 from mycel.ops._operands import (
     broadcast,
     constant_like,
@@ -252,7 +252,7 @@ def combined_non_max_suppression(
     line = reshaped(permuted(s, (0, 2, 1)), (rows, count))
     order = _order(line)
     spread = reshaped(broadcast(permuted(x, (0, 2, 1, 3)), (batch, classes, count, 4)), (rows, count, 4))
-    ordered, ranked = indexed.gather(spread, order, 1, 1), run(I.take_along, line, order, axis=1)
+    ordered, ranked = gather_scatter.gather(spread, order, 1, 1), run(I.take_along, line, order, axis=1)
     good = run(E.gt, ranked, _threshold(name, score_threshold, s))
     kept = _first(
         _by_overlap(ordered, good, _threshold(name, iou_threshold, x)), _limit(name, max_output_size_per_class)
@@ -269,7 +269,7 @@ def combined_non_max_suppression(
     taken = min(total, int(whole))
     best = take_slice(best, 1, 0, taken)
     valid = run(I.take_along, kept, best, axis=1)
-    found = select(reshaped(valid, (batch, taken, 1)), indexed.gather(ordered, best, 1, 1), 0.0)
+    found = select(reshaped(valid, (batch, taken, 1)), gather_scatter.gather(ordered, best, 1, 1), 0.0)
     if clip_boxes:
         found = run(E.maximum, run(E.minimum, found, constant_like(1.0, found)), constant_like(0.0, found))
     value = select(valid, run(I.take_along, ranked, best, axis=1), 0.0)

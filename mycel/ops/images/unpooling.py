@@ -19,7 +19,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
-from mycel.ops import indexed, random, reduction
+from mycel.ops import gather_scatter, random, reduction
 from mycel.ops._operands import broadcast, cast_index, number_of, numbers, operand, reshaped, run, sizes_of
 from mycel.ops.convolution import per_axis
 from mycel.ops.creation import zeros
@@ -59,7 +59,7 @@ def _max_unpool(
     rows, count = math.prod(lead), math.prod(spatial)
     flat = zeros((rows, math.prod(sizes)), value.dtype)
     places = reshaped(index, (rows, count))
-    written = indexed.write_elements(name, flat, places, reshaped(value, (rows, count)), 1, "none", "front")
+    written = gather_scatter.write_elements(name, flat, places, reshaped(value, (rows, count)), 1, "none", "front")
     return reshaped(written, (*lead, *sizes))
 
 
@@ -154,7 +154,7 @@ def _fractional(
     flat: Tensor | None = None
     for k in range(rank):
         d, n, w = spatial[k], sizes[k], kernel[k]
-        u = indexed.gather(drawn, as_tensor([rank - 1 - k if backwards else k]), 1)
+        u = gather_scatter.gather(drawn, as_tensor([rank - 1 - k if backwards else k]), 1)
         step = (d - w) / (n - 1) if n > 1 else 0.0
         place = as_tensor(numbers(n).reshape(1, n), drawn.dtype)
         starts = cast(run(E.trunc, (place + u) * step), D.int64) - cast(run(E.trunc, u * step), D.int64)
@@ -169,11 +169,11 @@ def _fractional(
         flat = at if flat is None else flat * d + at
     assert flat is not None
     index = reshaped(broadcast(flat, (rows, *sizes, *kernel)), (rows, area))
-    values = indexed.gather(reshaped(x, (rows, math.prod(spatial))), index, 1, 1)
+    values = gather_scatter.gather(reshaped(x, (rows, math.prod(spatial))), index, 1, 1)
     windows = (rows, math.prod(sizes), math.prod(kernel))
     best = reduction.argmax(reshaped(values, windows), 2, True)
-    value = indexed.gather_elements(reshaped(values, windows), 2, best)
-    found = indexed.gather_elements(reshaped(index, windows), 2, best)
+    value = gather_scatter.gather_elements(reshaped(values, windows), 2, best)
+    found = gather_scatter.gather_elements(reshaped(index, windows), 2, best)
     return reshaped(value, (*lead, *sizes)), reshaped(found, (*lead, *sizes))
 
 

@@ -32,6 +32,7 @@ from mycel.ops.operations import (
 from mycel.ops.operations import (
     custom_builder as custom_builder,
 )
+from mycel.ops.operations import debugging as showing
 from mycel.ops.operations import (
     images as images,
 )
@@ -39,17 +40,13 @@ from mycel.ops.operations import (
     layers as layers,
 )
 from mycel.ops.operations import (
-    layouts as layouts,
-)
-from mycel.ops.operations import (
     mathematics as mathematics,
 )
 from mycel.ops.operations import (
     morph as morph,
 )
-from mycel.ops.operations import (
-    program as program,
-)
+from mycel.ops.operations import optimizer_updates as updates
+from mycel.ops.operations import python_values as program
 from mycel.ops.operations import (
     random as random,
 )
@@ -62,17 +59,12 @@ from mycel.ops.operations import (
 from mycel.ops.operations import (
     registration as registration,
 )
+from mycel.ops.operations import resharding as layouts
 from mycel.ops.operations import (
     shapes as shapes,
 )
 from mycel.ops.operations import (
-    showing as showing,
-)
-from mycel.ops.operations import (
     sparse as sparse,
-)
-from mycel.ops.operations import (
-    updates as updates,
 )
 from mycel.ops.operations import (
     windows as windows,
@@ -85,21 +77,21 @@ from mycel.ops.operations.collectives import *  # noqa: F403
 from mycel.ops.operations.control import *  # noqa: F403
 from mycel.ops.operations.custom import *  # noqa: F403
 from mycel.ops.operations.custom_builder import *  # noqa: F403
+from mycel.ops.operations.debugging import *  # noqa: F403
 from mycel.ops.operations.images import *  # noqa: F403
 from mycel.ops.operations.layers import *  # noqa: F403
-from mycel.ops.operations.layouts import *  # noqa: F403
 from mycel.ops.operations.mathematics import *  # noqa: F403
 from mycel.ops.operations.morph import *  # noqa: F403
+from mycel.ops.operations.optimizer_updates import *  # noqa: F403
 from mycel.ops.operations.primitive import Primitive as Primitive
-from mycel.ops.operations.program import *  # noqa: F403
+from mycel.ops.operations.python_values import *  # noqa: F403
 from mycel.ops.operations.random import *  # noqa: F403
 from mycel.ops.operations.recurrent import *  # noqa: F403
 from mycel.ops.operations.reductions import *  # noqa: F403
 from mycel.ops.operations.registration import *  # noqa: F403
+from mycel.ops.operations.resharding import *  # noqa: F403
 from mycel.ops.operations.shapes import *  # noqa: F403
-from mycel.ops.operations.showing import *  # noqa: F403
 from mycel.ops.operations.sparse import *  # noqa: F403
-from mycel.ops.operations.updates import *  # noqa: F403
 from mycel.ops.operations.windows import *  # noqa: F403
 
 __all__ = ["Primitive"]

@@ -12,12 +12,12 @@ from mycel.ops.operations.custom import PyFunc as PyFunc
 from mycel.ops.operations.custom import kernel as kernel
 from mycel.ops.operations.custom import ms_kernel as ms_kernel
 from mycel.ops.operations.custom_builder import CustomOpBuilder as CustomOpBuilder
-from mycel.ops.operations.layouts import Reshard as Reshard
+from mycel.ops.operations.resharding import Reshard as Reshard
 from mycel.ops.operations.morph import Morph as Morph
-from mycel.ops.operations.program import PrimitiveWithCheck as PrimitiveWithCheck
-from mycel.ops.operations.program import PrimitiveWithInfer as PrimitiveWithInfer
-from mycel.ops.operations.program import prim_arg_register as prim_arg_register
-from mycel.ops.operations.program import prim_attr_register as prim_attr_register
+from mycel.ops.operations.python_values import PrimitiveWithCheck as PrimitiveWithCheck
+from mycel.ops.operations.python_values import PrimitiveWithInfer as PrimitiveWithInfer
+from mycel.ops.operations.python_values import prim_arg_register as prim_arg_register
+from mycel.ops.operations.python_values import prim_attr_register as prim_attr_register
 from mycel.ops.operations.registration import AiCPURegOp as AiCPURegOp
 from mycel.ops.operations.registration import AkgAscendRegOp as AkgAscendRegOp
 from mycel.ops.operations.registration import AkgGpuRegOp as AkgGpuRegOp
@@ -27,7 +27,7 @@ from mycel.ops.operations.registration import DataType as DataType
 from mycel.ops.operations.registration import TBERegOp as TBERegOp
 from mycel.ops.operations.registration import custom_info_register as custom_info_register
 from mycel.ops.operations.registration import op_info_register as op_info_register
-from mycel.ops.operations.showing import tensordump as tensordump
+from mycel.ops.operations.debugging import tensordump as tensordump
 
 __all__ = [
     "ACos",
@@ -2501,7 +2501,7 @@ class DynamicShape(Primitive):
 
 class EditDistance(Primitive):
     """The number of edits between the sequences of two sparse tensors, as
-    `mycel.ops.sequences.words.edit_distance` counts them."""
+    `mycel.ops.sequences.token_sequences.edit_distance` counts them."""
 
     def __init__(self, normalize: bool = ...) -> None:
         ...

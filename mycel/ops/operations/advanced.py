@@ -8,9 +8,20 @@ from typing import Any
 
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.ops import array, bessel, blocks, complex_numbers, convolution, pairwise, segments, sorting, special, windows
+from mycel.ops import (
+    array,
+    bessel,
+    blocks,
+    complex_numbers,
+    convolution,
+    pairwise,
+    segments,
+    signal_windows,
+    sorting,
+    special,
+)
 from mycel.ops._operands import operand, permuted, reshaped
-from mycel.ops.algebra import decompositions, diagonals, linalg, systems
+from mycel.ops.algebra import decompositions, diagonals, linalg, linear_systems
 from mycel.ops.images import boxes, resize
 from mycel.ops.operations.attributes import (
     anything,
@@ -98,10 +109,10 @@ class Real(Primitive, compute=complex_numbers.real): ...
 class Geqrf(Primitive, compute=decompositions.geqrf): ...
 
 
-class LogMatrixDeterminant(Primitive, compute=systems.log_matrix_determinant): ...
+class LogMatrixDeterminant(Primitive, compute=linear_systems.log_matrix_determinant): ...
 
 
-class MatrixDeterminant(Primitive, compute=systems.det): ...
+class MatrixDeterminant(Primitive, compute=linear_systems.det): ...
 
 
 class MatrixExp(Primitive, compute=decompositions.matrix_exp): ...
@@ -137,21 +148,23 @@ class ConjugateTranspose(
 class Cholesky(Primitive, compute=lambda p, x: decompositions.cholesky(x, p.upper), upper=False): ...
 
 
-class CholeskyInverse(Primitive, compute=lambda p, x: systems.cholesky_inverse(x, p.upper), upper=anything(False)): ...
+class CholeskyInverse(
+    Primitive, compute=lambda p, x: linear_systems.cholesky_inverse(x, p.upper), upper=anything(False)
+): ...
 
 
-class CholeskySolve(Primitive, compute=lambda p, x, y: systems.cholesky_solve(x, y, p.upper), upper=False): ...
+class CholeskySolve(Primitive, compute=lambda p, x, y: linear_systems.cholesky_solve(x, y, p.upper), upper=False): ...
 
 
 class MatrixInverse(
-    Primitive, compute=lambda p, x: systems.inverse(array.adjoint(x) if p.adjoint else x), adjoint=False
+    Primitive, compute=lambda p, x: linear_systems.inverse(array.adjoint(x) if p.adjoint else x), adjoint=False
 ): ...
 
 
 class MatrixPower(Primitive, compute=lambda p, x: linalg.matrix_power(x, p.n), n=integer()): ...
 
 
-class MatrixSolve(Primitive, compute=lambda p, x, y: systems.matrix_solve(x, y, p.adjoint), adjoint=False): ...
+class MatrixSolve(Primitive, compute=lambda p, x, y: linear_systems.matrix_solve(x, y, p.adjoint), adjoint=False): ...
 
 
 class Mvlgamma(Primitive, compute=lambda p, x: special.mvlgamma(x, p.p), p=integer(at_least=1)): ...
@@ -373,7 +386,7 @@ def _window(function: Any) -> Any:
 
 class BartlettWindow(
     Primitive,
-    compute=_window(windows.bartlett_window),
+    compute=_window(signal_windows.bartlett_window),
     periodic=True,
     dtype=element_type(D.float32, D.float16, D.float64),
 ): ...
@@ -381,7 +394,7 @@ class BartlettWindow(
 
 class BlackmanWindow(
     Primitive,
-    compute=_window(windows.blackman_window),
+    compute=_window(signal_windows.blackman_window),
     periodic=True,
     dtype=element_type(D.float32, D.float16, D.float64),
 ): ...
@@ -389,7 +402,7 @@ class BlackmanWindow(
 
 class HammingWindow(
     Primitive,
-    compute=lambda p, n: windows.hamming_window(n, p.periodic, p.alpha, p.beta, dtype=p.dtype),
+    compute=lambda p, n: signal_windows.hamming_window(n, p.periodic, p.alpha, p.beta, dtype=p.dtype),
     periodic=True,
     alpha=0.54,
     beta=0.46,
@@ -399,7 +412,7 @@ class HammingWindow(
 
 class STFT(
     Primitive,
-    compute=lambda p, x, w: windows.stft(
+    compute=lambda p, x, w: signal_windows.stft(
         x, p.n_fft, p.hop_length, p.win_length, w, False, "REFLECT", p.normalized, p.onesided, p.return_complex
     ),
     n_fft=integer(),

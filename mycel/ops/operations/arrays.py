@@ -13,7 +13,7 @@ from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.tensor import Tensor, cast
-from mycel.ops import array, creation, indexed, masks, sorted_segments, sorting
+from mycel.ops import array, creation, gather_scatter, masked_selection, sorted_segments, sorting
 from mycel.ops._operands import (
     axis_of,
     cast_index,
@@ -31,7 +31,7 @@ from mycel.ops.algebra.matrices import diagonal_of
 from mycel.ops.operations.attributes import element_type, integer, numbers, real
 from mycel.ops.operations.inputs import NUMBER, SIZES, WHOLE
 from mycel.ops.operations.primitive import NEEDED, Primitive, operations_of
-from mycel.ops.sequences import words
+from mycel.ops.sequences import token_sequences
 from mycel.ops.variants import fill_diagonal, inplace_index_add, unique_with_pad
 
 __all__: list[str] = []
@@ -172,7 +172,7 @@ def _inverted(input_x: Any) -> tuple[int, ...]:
 
 
 def _scatter_add(p: Any, x: Any, indices: Any, update: Any) -> Tensor:
-    return indexed.write_elements(p.name, x, indices, update, p.axis, "add")
+    return gather_scatter.write_elements(p.name, x, indices, update, p.axis, "add")
 
 
 def _unravel(indices: Any, dims: Any) -> Tensor:
@@ -217,7 +217,7 @@ class InplaceIndexAdd(Primitive, compute=_in_place_index_add, axis=integer()):
 
 class InplaceUpdateV2(
     Primitive,
-    compute=lambda x, indices, v: indexed.inplace_update(x, v, indices),
+    compute=lambda x, indices, v: gather_scatter.inplace_update(x, v, indices),
     inputs=(Tensor, (int, tuple, list, Tensor), Tensor),
 ):
     """x with the rows that `indices` names replaced by those of v."""
@@ -249,7 +249,7 @@ class ScatterAddWithAxis(Primitive, compute=_scatter_add, axis=0):
     """x with updates added at the positions along an axis that indices name."""
 
 
-class ScatterNonAliasingAdd(Primitive, compute=lambda x, i, u: indexed.scatter_nd_add(x, i, u)):
+class ScatterNonAliasingAdd(Primitive, compute=lambda x, i, u: gather_scatter.scatter_nd_add(x, i, u)):
     """The parameter after updates were added at positions (.., n)."""
 
 
@@ -269,7 +269,7 @@ def _hits(p: Any, true_classes: Any, sampled_candidates: Any) -> tuple[Tensor, T
     true, sampled = cast_index(p.name, true_classes), cast_index(p.name, sampled_candidates)
     if true.ndim != 2 or true.shape[1] != p.num_true or sampled.ndim != 1:
         raise ShapeError(f"{p.name}: takes (batch, {p.num_true}) and (n,), not {true._type} and {sampled._type}")
-    where = masks.nonzero(run(E.eq, reshaped(true, (*true.shape, 1)), cast(sampled, true.dtype)))
+    where = masked_selection.nonzero(run(E.eq, reshaped(true, (*true.shape, 1)), cast(sampled, true.dtype)))
     rows, ids = (reshaped(take_slice(where, 1, k, k + 1), where.shape[:1]) for k in (0, 2))
     lowest = -float(np.finfo(np.float32).max)
     return cast(rows, D.int32), cast(ids, D.int64), creation.full(rows.shape, lowest, dtype=D.float32)
@@ -285,8 +285,8 @@ def _difference(p: Any, x: Any, y: Any) -> tuple[Tensor, Tensor]:
         place = sorting.searchsorted(ordered, value)
         last = other.shape[0] - 1
         kept = run(E.ne, run(I.take, ordered, run(E.minimum, place, like(last, place)), axis=0), value)
-    where = flat(masks.nonzero(kept))
-    return masks.masked_select(value, kept), cast(where, p.out_idx)
+    where = flat(masked_selection.nonzero(kept))
+    return masked_selection.masked_select(value, kept), cast(where, p.out_idx)
 
 
 def _distance(
@@ -299,14 +299,14 @@ def _distance(
     truth_shape: Any,
 ) -> Tensor:
     said = hypothesis_indices, hypothesis_values, hypothesis_shape
-    return words.edit_distance(*said, truth_indices, truth_values, truth_shape, p.normalize)
+    return token_sequences.edit_distance(*said, truth_indices, truth_values, truth_shape, p.normalize)
 
 
 def _filtered(x: Any, max_num: Any, offset: Any) -> tuple[Tensor, Tensor]:
     value = operand("SubAndFilter", x)
     moved = value - offset
     kept = run(E.logical_and, moved >= 0, moved < max_num)
-    return masks.masked_select(moved, kept), cast(flat(masks.nonzero(kept)), D.int32)
+    return masked_selection.masked_select(moved, kept), cast(flat(masked_selection.nonzero(kept)), D.int32)
 
 
 def _ranges(p: Any, starts: Any, limits: Any, deltas: Any) -> tuple[Tensor, Tensor]:
@@ -334,7 +334,7 @@ class ComputeAccidentalHits(Primitive, compute=_hits, num_true=integer(1, at_lea
 
 class EditDistance(Primitive, compute=_distance, normalize=True):
     """The number of edits between the sequences of two sparse tensors, as
-    `mycel.ops.sequences.words.edit_distance` counts them.
+    `mycel.ops.sequences.token_sequences.edit_distance` counts them.
     """
 
 
@@ -344,7 +344,7 @@ class ListDiff(Primitive, compute=_difference, out_idx=element_type(D.int32, D.i
 
 class NoRepeatNGram(
     Primitive,
-    compute=lambda p, said, x: words.no_repeat_ngram(said, x, p.ngram_size),
+    compute=lambda p, said, x: token_sequences.no_repeat_ngram(said, x, p.ngram_size),
     ngram_size=integer(1, at_least=1),
 ): ...
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.ops.attention import caches, experts, rotary
+from mycel.ops.attention import expert_routing, kv_cache, rotary
 from mycel.ops.operations.primitive import Primitive, operations_of
 
 __all__ = ["ApplyRotaryPosEmb", "PagedAttention", "PagedAttentionMask"]
 
 
-class MoveTo(Primitive, compute=experts.move_to, inputs=(Tensor, str, bool)): ...
+class MoveTo(Primitive, compute=expert_routing.move_to, inputs=(Tensor, str, bool)): ...
 
 
-class ReshapeAndCache(Primitive, compute=caches.reshape_and_cache, inputs=(Tensor,)): ...
+class ReshapeAndCache(Primitive, compute=kv_cache.reshape_and_cache, inputs=(Tensor,)): ...
 
 
 class ApplyRotaryPosEmb(Primitive):
@@ -183,7 +183,7 @@ def _paged(
     if value_cache is None or tables is None or lengths is None:
         raise ValueError(f"{primitive.name}: needs value_cache, block_tables and context_lens")
     own = primitive.attrs
-    return caches.paged_attention(
+    return kv_cache.paged_attention(
         primitive.name,
         own["head_num"],
         own["kv_head_num"],

@@ -11,8 +11,8 @@ from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.ops.containers import followed
 from mycel.ops.operations.primitive import Primitive, operations_of
+from mycel.ops.python_values import followed
 
 __all__: list[str] = []
 

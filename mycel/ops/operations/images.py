@@ -10,14 +10,14 @@ from mycel._src.compiler.prims import elementwise as E
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, scalar
-from mycel.ops import blocks, indexed
+from mycel.ops import blocks, gather_scatter
 from mycel.ops._operands import operand, run, shape_of
 from mycel.ops.arrange import pad
-from mycel.ops.images import colours, deformable, fractional, patches, resampling, suppression
+from mycel.ops.images import colours, deformable, fractional_pooling, legacy_resize, patches, suppression
 from mycel.ops.operations.attributes import integer, integers, numbers, one_of, pairs, real, word
-from mycel.ops.operations.drawing import Drawing, numbers_of_object
 from mycel.ops.operations.inputs import NUMBER, SIZES
 from mycel.ops.operations.primitive import Primitive, need_dimensions, operations_of
+from mycel.ops.operations.seeded_random import Drawing, numbers_of_object
 
 __all__: list[str] = []
 
@@ -115,7 +115,7 @@ def _dim_map(p: Any, value: Any) -> Tensor:
     if not x.dtype.is_integer:
         raise TypeError(f"{p.name}: takes integer axes, not {x.dtype.name}")
     table = np.asarray(_formats(p.src_format, p.dst_format))
-    return indexed.gather(as_tensor(table, x.dtype), run(E.mod, x, scalar(4, x.dtype)), 0)
+    return gather_scatter.gather(as_tensor(table, x.dtype), run(E.mod, x, scalar(4, x.dtype)), 0)
 
 
 def _vec_permute(p: Any, value: Any) -> Tensor:
@@ -125,7 +125,7 @@ def _vec_permute(p: Any, value: Any) -> Tensor:
     if x.shape not in ((4,), (4, 2)):
         raise ShapeError(f"{p.name}: takes the shapes (4,) and (4, 2), not {x.shape}")
     order = np.asarray(_formats(p.src_format, p.dst_format), np.int32)
-    return indexed.gather(x, as_tensor(order), 0)
+    return gather_scatter.gather(x, as_tensor(order), 0)
 
 
 class DataFormatDimMap(
@@ -185,14 +185,14 @@ class ExtractGlimpse(
 
 class ResizeArea(
     Primitive,
-    compute=lambda p, x, size: resampling.resize_area(x, size, p.align_corners),
+    compute=lambda p, x, size: legacy_resize.resize_area(x, size, p.align_corners),
     align_corners=False,
 ): ...
 
 
 class ResizeBicubic(
     Primitive,
-    compute=lambda p, x, size: resampling.resize_bicubic(x, size, p.align_corners, p.half_pixel_centers),
+    compute=lambda p, x, size: legacy_resize.resize_bicubic(x, size, p.align_corners, p.half_pixel_centers),
     align_corners=False,
     half_pixel_centers=False,
     inputs=(Tensor, SIZES),
@@ -201,7 +201,7 @@ class ResizeBicubic(
 
 class ResizeBilinearV2(
     Primitive,
-    compute=lambda p, x, size: resampling.resize_bilinear(x, size, p.align_corners, p.half_pixel_centers),
+    compute=lambda p, x, size: legacy_resize.resize_bilinear(x, size, p.align_corners, p.half_pixel_centers),
     align_corners=False,
     half_pixel_centers=False,
     inputs=(Tensor, SIZES),
@@ -210,7 +210,7 @@ class ResizeBilinearV2(
 
 class ResizeLinear1D(
     Primitive,
-    compute=lambda p, x, size: resampling.resize_linear(x, size, p.coordinate_transformation_mode),
+    compute=lambda p, x, size: legacy_resize.resize_linear(x, size, p.coordinate_transformation_mode),
     coordinate_transformation_mode=word("align_corners", "half_pixel", "asymmetric"),
     inputs=(Tensor, SIZES),
 ): ...
@@ -218,7 +218,7 @@ class ResizeLinear1D(
 
 class ResizeNearestNeighbor(
     Primitive,
-    compute=lambda p, x: resampling.resize_nearest(x, p.size, p.align_corners, p.half_pixel_centers),
+    compute=lambda p, x: legacy_resize.resize_nearest(x, p.size, p.align_corners, p.half_pixel_centers),
     size=integers(alone=False, kinds=(tuple, list)),
     align_corners=False,
     half_pixel_centers=False,
@@ -227,7 +227,7 @@ class ResizeNearestNeighbor(
 
 class ResizeNearestNeighborV2(
     Primitive,
-    compute=lambda p, x, size: resampling.resize_nearest(x, size, p.align_corners, p.half_pixel_centers),
+    compute=lambda p, x, size: legacy_resize.resize_nearest(x, size, p.align_corners, p.half_pixel_centers),
     align_corners=False,
     half_pixel_centers=False,
     inputs=(Tensor, SIZES),
@@ -236,14 +236,14 @@ class ResizeNearestNeighborV2(
 
 class UpsampleNearest3D(
     Primitive,
-    compute=lambda x, output_size=None, scales=None: resampling.upsample_volume(x, output_size, scales, "nearest"),
+    compute=lambda x, output_size=None, scales=None: legacy_resize.upsample_volume(x, output_size, scales, "nearest"),
     inputs=(Tensor, SIZES, SIZES),
 ): ...
 
 
 class UpsampleTrilinear3D(
     Primitive,
-    compute=lambda p, x, output_size=None, scales=None: resampling.upsample_volume(
+    compute=lambda p, x, output_size=None, scales=None: legacy_resize.upsample_volume(
         x, output_size, scales, "trilinear", p.align_corners
     ),
     align_corners=False,
@@ -253,7 +253,7 @@ class UpsampleTrilinear3D(
 
 class ScaleAndTranslate(
     Primitive,
-    compute=lambda p, x, size, scale, shift: resampling.scale_and_translate(
+    compute=lambda p, x, size, scale, shift: legacy_resize.scale_and_translate(
         x, size, scale, shift, p.kernel_type, p.antialias
     ),
     kernel_type=word("lanczos3", "lanczos1", "lanczos5", "gaussian", "box", "triangle", "keyscubic", "mitchellcubic"),
@@ -264,7 +264,7 @@ class ScaleAndTranslate(
 
 class SampleDistortedBoundingBoxV2(
     Drawing,
-    compute=lambda p, size, boxes, covered: fractional.distorted_box(
+    compute=lambda p, size, boxes, covered: fractional_pooling.distorted_box(
         size,
         boxes,
         covered,

@@ -14,9 +14,9 @@ from mycel.ops import (
     adaptive_pooling,
     convolution,
     creation,
-    indexed,
+    gather_scatter,
     loss,
-    margins,
+    margin_losses,
     normalization,
     pooling,
     reduction,
@@ -183,7 +183,7 @@ def _sparse_entropy(p: Any, logits: Any, labels: Any) -> Tensor:
     if x.ndim != 2:
         raise ShapeError(f"{p.name}: takes logits (N, C) and labels (N,), not {x._type}")
     need_dimensions(p.name, 1, labels=labels)
-    y = indexed.inside(p.name, labels, x.shape[-1], 1)
+    y = gather_scatter.inside(p.name, labels, x.shape[-1], 1)
     if p.is_grad:
         return (activation.softmax(x) - cast(creation.one_hot(y, x.shape[1]), x.dtype)) / x.shape[0]
     return loss.cross_entropy(x, y)
@@ -193,7 +193,7 @@ def _nll(p: Any, logits: Any, labels: Any, weight: Any) -> tuple[Tensor, Tensor]
     value = loss.nll_loss(logits, labels, weight, p.ignore_index, p.reduction)
     index = cast_index("NLLLoss", labels)
     counted = cast(run(E.ne, index, like(p.ignore_index, index)), value.dtype)
-    own = indexed.gather(weight, select(run(E.ne, index, like(p.ignore_index, index)), index, 0), 0)
+    own = gather_scatter.gather(weight, select(run(E.ne, index, like(p.ignore_index, index)), index, 0), 0)
     return value, run(R.reduce_sum, own * counted, axes=tuple(range(own.ndim)), keepdims=False)
 
 
@@ -246,7 +246,7 @@ class SmoothL1Loss(
 
 class SoftMarginLoss(
     Primitive,
-    compute=lambda p, x, y: margins.soft_margin_loss(x, y, p.reduction),
+    compute=lambda p, x, y: margin_losses.soft_margin_loss(x, y, p.reduction),
     reduction=word("mean", "none", "sum"),
 ): ...
 

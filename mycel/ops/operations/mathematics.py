@@ -13,7 +13,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import NeedsValue, ShapeError
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
-from mycel.ops import activation, arrange, array, creation, fourier, margins, math, sorting
+from mycel.ops import activation, arrange, array, creation, fourier, margin_losses, math, sorting
 from mycel.ops._operands import (
     axis_of,
     broadcast,
@@ -34,10 +34,10 @@ from mycel.ops._operands import (
     term,
 )
 from mycel.ops._operands import constant_like as like
-from mycel.ops.algebra import decompositions, linalg, matrices, norms, systems
+from mycel.ops.algebra import decompositions, linalg, linear_systems, matrices, norms
 from mycel.ops.algebra.least_squares import matrix_solve_ls, tridiagonal_product
 from mycel.ops.algebra.matrix_logarithm import matrix_logarithm
-from mycel.ops.beta import betainc
+from mycel.ops.incomplete_beta import betainc
 from mycel.ops.operations.attributes import (
     Attribute,
     anything,
@@ -187,7 +187,7 @@ class Lstsq(Primitive, compute=_lstsq, fast=_FAST, l2_regularizer=number(0.0)):
     """
 
 
-class LuSolve(Primitive, compute=systems.lu_solve): ...
+class LuSolve(Primitive, compute=linear_systems.lu_solve): ...
 
 
 class LuUnpack(
@@ -426,17 +426,17 @@ def _multilabel(p: Any, x: Any, target: Any) -> tuple[Tensor, Tensor]:
     own = run(E.eq, reshaped(labels, (*labels.shape, 1)), creation.arange(classes, dtype=labels.dtype))
     own = run(E.logical_and, own, reshaped(given, (*given.shape, 1)))
     marked = cast(run(R.reduce_any, own, axes=(labels.ndim - 1,), keepdims=False), D.int32)
-    return margins.multilabel_margin_loss(x, target, p.reduction), marked
+    return margin_losses.multilabel_margin_loss(x, target, p.reduction), marked
 
 
 def _triplet(p: Any, x: Any, positive: Any, negative: Any, margin: Any) -> Tensor:
     need_dimensions("TripletMarginLoss", 0, margin=margin)
-    return margins.triplet_margin_loss(x, positive, negative, margin, p.p, p.eps, p.swap, p.reduction)
+    return margin_losses.triplet_margin_loss(x, positive, negative, margin, p.p, p.eps, p.swap, p.reduction)
 
 
 class MultiMarginLoss(
     Primitive,
-    compute=lambda p, x, y, w=None: margins.multi_margin_loss(x, y, p.p, p.margin, w, p.reduction),
+    compute=lambda p, x, y, w=None: margin_losses.multi_margin_loss(x, y, p.p, p.margin, w, p.reduction),
     p=integer(1, 1, 2),
     margin=1.0,
     reduction=one_of("mean", "none", "sum"),

@@ -1,8 +1,8 @@
 """Random numbers as objects: distributions, permutations, samples and masks.
 
 Seeds of 0 (of `Bernoulli` -1) mean the default generator. With another seed each object has its own
-sequence of random numbers (`mycel.ops.operations.drawing`); `Bernoulli` and `RandpermV2` give the
-same numbers in every call.
+sequence of random numbers (`mycel.ops.operations.seeded_random`); `Bernoulli` and `RandpermV2` give
+the same numbers in every call.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from mycel.ops._operands import (
 )
 from mycel.ops.images import boxes
 from mycel.ops.operations.attributes import element_type, flag, integer, integers, real
-from mycel.ops.operations.drawing import Drawing, numbers_of_object
 from mycel.ops.operations.inputs import SIZES, WHOLE
 from mycel.ops.operations.primitive import Primitive, need_dimensions, operations_of
+from mycel.ops.operations.seeded_random import Drawing, numbers_of_object
 from mycel.ops.random_truncated import truncated_normal_numbers
 
 __all__: list[str] = []

@@ -8,14 +8,7 @@ from typing import Any
 from mycel._src.compiler.prims import shape as S
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor, cast
-from mycel.ops import (
-    arrange,
-    elementwise,
-    lengths,
-    reduction,
-    segments,
-    sorting,
-)
+from mycel.ops import arrange, elementwise, reduction, segments, sorting, vector_norms
 from mycel.ops._operands import axis_of, operand
 from mycel.ops.operations.attributes import integer, integers, optional, real
 from mycel.ops.operations.inputs import WHOLE
@@ -152,7 +145,7 @@ class CountNonZero(
 
 class LpNorm(
     Primitive,
-    compute=lambda p, x: elementwise.maximum(lengths.vector_norm(x, p.p, p.axis, p.keep_dims), p.epsilon),
+    compute=lambda p, x: elementwise.maximum(vector_norms.vector_norm(x, p.p, p.axis, p.keep_dims), p.epsilon),
     axis=integers(kinds=(tuple, list)),
     p=integer(2, at_least=0),
     keep_dims=False,
@@ -163,7 +156,7 @@ class LpNorm(
 
 class EuclideanNorm(
     Primitive,
-    compute=lambda p, x, axes: lengths.vector_norm(x, 2, axes, p.keep_dims),
+    compute=lambda p, x, axes: vector_norms.vector_norm(x, 2, axes, p.keep_dims),
     keep_dims=False,
 ): ...
 

@@ -13,7 +13,7 @@ from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.mask_indices import flat_positions
 from mycel._src.tensors.core.tensor import Tensor, cast
-from mycel.ops import indexed
+from mycel.ops import gather_scatter
 from mycel.ops._operands import (
     cast_index,
     constant_like,
@@ -27,7 +27,7 @@ from mycel.ops.complex_numbers import conj
 from mycel.ops.creation import zeros
 from mycel.ops.operations.inputs import SIZES, WHOLE
 from mycel.ops.operations.primitive import Primitive, operations_of
-from mycel.ops.sparse import functions as sparse
+from mycel.ops.sparse import sparse_matrices as sparse
 from mycel.ops.sparse.tensors import differ
 
 __all__: list[str] = []
@@ -36,7 +36,7 @@ __all__: list[str] = []
 class Coalesce(Primitive, compute=sparse.coalesce): ...
 
 
-class SparseGatherV2(Primitive, compute=indexed.gather, inputs=(Tensor, Tensor, WHOLE)): ...
+class SparseGatherV2(Primitive, compute=gather_scatter.gather, inputs=(Tensor, Tensor, WHOLE)): ...
 
 
 def _parts(name: str, indices: Any, values: Any, shape: Any) -> tuple[Tensor, Tensor, tuple[Any, ...]]:
@@ -81,7 +81,7 @@ def sparse_dense_add(x1_indices: Any, x1_values: Any, x1_shape: Any, x2: Any) ->
     values, dense = operands("SparseTensorDenseAdd", held, x2)
     if differ(dense.shape, sizes):
         raise ShapeError(f"SparseTensorDenseAdd: x1_shape {sizes} and x2 {dense._type} must be the same")
-    return indexed.tensor_scatter_add(dense, places, values)
+    return gather_scatter.tensor_scatter_add(dense, places, values)
 
 
 def sparse_dense_matmul(

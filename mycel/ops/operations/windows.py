@@ -11,7 +11,7 @@ from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import adaptive_pooling, convolution, pooling
 from mycel.ops._operands import constant_like, iota, operand, permuted, reshaped, shape_of, size_of
-from mycel.ops.images import fractional, patches, unpooling
+from mycel.ops.images import fractional_pooling, patches, unpooling
 from mycel.ops.operations.attributes import (
     anything,
     element_type,
@@ -164,7 +164,7 @@ class Im2Col(
 
 def _fractional(mean: bool) -> Callable[..., Any]:
     def compute(p: Any, x: Any) -> Any:
-        return fractional.fractional_pool(
+        return fractional_pooling.fractional_pool(
             p.name, x, p.pooling_ratio, p.pseudo_random, p.overlapping, p.deterministic, p.seed, p.seed2, mean
         )
 

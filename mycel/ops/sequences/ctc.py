@@ -19,7 +19,7 @@ from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.fused import fused
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast, scalar
-from mycel.ops import indexed, masks
+from mycel.ops import gather_scatter, masked_selection
 from mycel.ops import reduction as reductions
 from mycel.ops._operands import (
     broadcast,
@@ -146,7 +146,7 @@ def _rows(labels: Tensor, lengths: Tensor, batch: Any) -> Tensor:
     begins = reshaped(ends - cast(lengths, D.int64), (batch, 1))
     size = labels.shape[0]
     at = begins + iota((batch, size), 1, D.int64)
-    return indexed.gather(labels, run(E.minimum, at, constant_like(size - 1, at)), 0)
+    return gather_scatter.gather(labels, run(E.minimum, at, constant_like(size - 1, at)), 0)
 
 
 def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool = True) -> tuple[Tensor, ...]:
@@ -180,13 +180,13 @@ def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool =
         )
         kept = run(E.logical_and, kept, run(E.ne, best, before))
     order = cumsum(cast(kept, D.int64), 1)
-    where = masks.nonzero(kept)
-    row = indexed.gather(where, scalar(0, D.int64), 1)
-    place = masks.masked_select(order - constant_like(1, order), kept)
+    where = masked_selection.nonzero(kept)
+    row = gather_scatter.gather(where, scalar(0, D.int64), 1)
+    place = masked_selection.masked_select(order - constant_like(1, order), kept)
     found = run(S.CONCAT, reshaped(row, (row.shape[0], 1)), reshaped(place, (row.shape[0], 1)), axis=1)
     longest = run(
         R.reduce_max, run(R.reduce_sum, cast(kept, D.int64), axes=(1,), keepdims=False), axes=(0,), keepdims=False
     )
     shape = run(S.CONCAT, as_tensor(np.asarray([int(batch)])), reshaped(longest, (1,)), axis=0)
     total = -run(R.reduce_sum, select(inside, permuted(value, (1, 0)), 0.0), axes=(1,), keepdims=True)
-    return cast(found, D.int64), masks.masked_select(best, kept), shape, total
+    return cast(found, D.int64), masked_selection.masked_select(best, kept), shape, total

@@ -230,7 +230,7 @@ class COOTensor(_Coordinates):
         >>> x.coalesce().values.tolist()
         [3.0]
         """
-        from mycel.ops.sparse import functions as sparse
+        from mycel.ops.sparse import sparse_matrices as sparse
 
         return sparse.coalesced(self)
 
@@ -244,7 +244,7 @@ class COOTensor(_Coordinates):
         >>> x.to_csr().indptr.tolist()
         [0, 1, 2]
         """
-        from mycel.ops.sparse import functions as sparse
+        from mycel.ops.sparse import sparse_matrices as sparse
 
         return sparse.coo_to_csr(self)
 
@@ -255,23 +255,23 @@ class COOTensor(_Coordinates):
         >>> ms.COOTensor(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2)).to_dense().tolist()
         [[0.0, 3.0]]
         """
-        from mycel.ops.sparse import functions as sparse
+        from mycel.ops.sparse import sparse_matrices as sparse
 
         return sparse.coo_to_dense(self)
 
     def add(self, other: COOTensor, thresh: Any) -> COOTensor:
         """Return the sum with another COOTensor; see `mycel.ops.coo_add`."""
-        from mycel.ops.sparse import functions as sparse
+        from mycel.ops.sparse import sparse_matrices as sparse
 
         return sparse.coo_add(self, other, term("COOTensor.add", thresh))
 
     def __add__(self, other: Any) -> Any:
-        from mycel.ops.sparse import functions as sparse
+        from mycel.ops.sparse import sparse_matrices as sparse
 
         return sparse.coo_plus(self, other, 1)
 
     def __sub__(self, other: Any) -> Any:
-        from mycel.ops.sparse import functions as sparse
+        from mycel.ops.sparse import sparse_matrices as sparse
 
         return sparse.coo_plus(self, other, -1)
 
@@ -366,19 +366,19 @@ class CSRTensor(Sparse):
 
     def to_coo(self) -> COOTensor:
         """Return the same matrix as a COO tensor; see `mycel.ops.csr_to_coo`."""
-        from mycel.ops.sparse import functions as sparse
+        from mycel.ops.sparse import sparse_matrices as sparse
 
         return sparse.csr_to_coo(self)
 
     def to_dense(self) -> Tensor:
         """Return the matrix as a tensor; see `mycel.ops.csr_to_dense`."""
-        from mycel.ops.sparse import functions as sparse
+        from mycel.ops.sparse import sparse_matrices as sparse
 
         return sparse.csr_to_dense(self)
 
     def mv(self, dense_vector: Any) -> Tensor:
         """Return the product with a column (N, 1); see `mycel.ops.csr_mv`."""
-        from mycel.ops.sparse import functions as sparse
+        from mycel.ops.sparse import sparse_matrices as sparse
 
         return sparse.csr_mv(self, dense_vector)
 
@@ -386,7 +386,7 @@ class CSRTensor(Sparse):
         """Return the product with a dense matrix (a Tensor) or with a CSRTensor (a CSRTensor); see
         `mycel.ops.csr_mm`.
         """
-        from mycel.ops.sparse import functions as sparse
+        from mycel.ops.sparse import sparse_matrices as sparse
 
         return sparse.csr_mm(self, matrix)
 
@@ -395,23 +395,23 @@ class CSRTensor(Sparse):
 
         See `mycel.ops.csr_reduce_sum`.
         """
-        from mycel.ops.sparse import functions as sparse
+        from mycel.ops.sparse import sparse_matrices as sparse
 
         return sparse.csr_reduce_sum(self, axis)
 
     def add(self, b: CSRTensor, alpha: Any, beta: Any) -> CSRTensor:
         """Return alpha times this matrix plus beta times `b`; see `mycel.ops.csr_add`."""
-        from mycel.ops.sparse import functions as sparse
+        from mycel.ops.sparse import sparse_matrices as sparse
 
         return sparse.csr_add(self, b, alpha, beta)
 
     def __add__(self, other: Any) -> CSRTensor:
-        from mycel.ops.sparse import functions as sparse
+        from mycel.ops.sparse import sparse_matrices as sparse
 
         return sparse.csr_plus(self, other, 1)
 
     def __sub__(self, other: Any) -> CSRTensor:
-        from mycel.ops.sparse import functions as sparse
+        from mycel.ops.sparse import sparse_matrices as sparse
 
         return sparse.csr_plus(self, other, -1)
 

@@ -16,8 +16,8 @@ from mycel._src.staging.derivatives import stop_gradient
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import activation, elementwise, segments
 from mycel.ops._operands import cast_index, operand, reshaped, run, shape_of, terms, wide
-from mycel.ops.indexed import gather_nd
-from mycel.ops.sparse.functions import check_shapes, matrix, places_of, rows_of, summed
+from mycel.ops.gather_scatter import gather_nd
+from mycel.ops.sparse.sparse_matrices import check_shapes, matrix, places_of, rows_of, summed
 from mycel.ops.sparse.tensors import COOTensor, CSRTensor, differ
 
 __all__ = [

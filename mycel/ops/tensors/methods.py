@@ -37,14 +37,14 @@ from mycel.ops import (
     complex_numbers,
     creation,
     elementwise,
-    indexed,
+    gather_scatter,
     logic,
-    masks,
+    masked_selection,
     math,
     pairwise,
     properties,
     reduction,
-    removable,
+    removable_singularities,
     segments,
     sorting,
     special,
@@ -60,12 +60,12 @@ from mycel.ops._operands import (
     run,
     shape_of,
 )
-from mycel.ops.algebra import decompositions, diagonals, linalg, systems
-from mycel.ops.sparse import functions as sparse
+from mycel.ops.algebra import decompositions, diagonals, linalg, linear_systems
+from mycel.ops.sparse import sparse_matrices as sparse
 from mycel.ops.tensors import attributes as tensor_attributes
-from mycel.ops.tensors import positions as tensor_positions
+from mycel.ops.tensors import in_place_methods as tensor_writes
+from mycel.ops.tensors import indexing_methods as tensor_positions
 from mycel.ops.tensors import reductions as tensor_reductions
-from mycel.ops.tensors import writes as tensor_writes
 from mycel.ops.tensors.signatures import OTHER_NAMES, SPELLINGS, also_named, as_method, bound
 
 # Functions whose first parameter is the tensor and whose others agree with the method's.
@@ -79,10 +79,10 @@ _SAME: dict[Any, str] = {
         logical_not logical_or logical_xor""",
     math: """addcdiv addcmul approximate_equal clamp clip copysign deg2rad float_power fmax fmin frac gcd heaviside
         isclose isneginf isposinf isreal lcm ldexp lerp logaddexp logaddexp2 logit nan_to_num rad2deg sgn signbit""",
-    removable: "hypot sinc xdivy xlogy",
+    removable_singularities: "hypot sinc xdivy xlogy",
     complex_numbers: "angle conj imag real",
     decompositions: "cholesky eigvals geqrf orgqr svd",
-    systems: """cholesky_inverse cholesky_solve det inverse log_matrix_determinant logdet lstsq lu_solve
+    linear_systems: """cholesky_inverse cholesky_solve det inverse log_matrix_determinant logdet lstsq lu_solve
         matrix_determinant slogdet""",
     pairwise: "cov",
     bessel: "i0",
@@ -96,18 +96,18 @@ _SAME: dict[Any, str] = {
     splits: "chunk dsplit hsplit split tensor_split unbind vsplit",
     arrange: "diag diagonal flip fliplr flipud narrow repeat_interleave reverse roll rot90 tril triu",
     properties: "is_complex is_floating_point type_as",
-    indexed: """gather_elements gather_nd index_fill index_select inplace_update scatter select_scatter
+    gather_scatter: """gather_elements gather_nd index_fill index_select inplace_update scatter select_scatter
         slice_scatter""",
-    masks: "argwhere masked_fill masked_scatter masked_select nonzero",
+    masked_selection: "argwhere masked_fill masked_scatter masked_select nonzero",
     segments: "unsorted_segment_max unsorted_segment_min unsorted_segment_prod unique_consecutive",
     sorting: "bincount cummax cummin cumprod diff histc logcumsumexp msort nanmedian nanquantile quantile top_k topk",
 }
 _RENAMED = {
-    "scatter_sub": indexed.tensor_scatter_sub,
-    "scatter_mul": indexed.tensor_scatter_mul,
-    "scatter_div": indexed.tensor_scatter_div,
-    "scatter_max": indexed.tensor_scatter_max,
-    "scatter_min": indexed.tensor_scatter_min,
+    "scatter_sub": gather_scatter.tensor_scatter_sub,
+    "scatter_mul": gather_scatter.tensor_scatter_mul,
+    "scatter_div": gather_scatter.tensor_scatter_div,
+    "scatter_max": gather_scatter.tensor_scatter_max,
+    "scatter_min": gather_scatter.tensor_scatter_min,
     "unsqueeze": array.unsqueeze,
     "unsorted_segment_sum": segments.unsorted_segment_sum,
     "fill": creation.fills,
@@ -150,7 +150,7 @@ def _triangular_solve(
     """Return the solution x of the triangular system A x = this tensor, or A^T x = this tensor with
     `transpose`, and A.
     """
-    return systems.triangular_solve(self, A, upper, transpose, unitriangular)
+    return linear_systems.triangular_solve(self, A, upper, transpose, unitriangular)
 
 
 # Shapes.

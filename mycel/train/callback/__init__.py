@@ -6,9 +6,9 @@ from mycel.train.callback.base import Callback as Callback
 from mycel.train.callback.base import RunContext as RunContext
 from mycel.train.callback.checkpoint import CheckpointConfig as CheckpointConfig
 from mycel.train.callback.checkpoint import ModelCheckpoint as ModelCheckpoint
-from mycel.train.callback.control import EarlyStopping as EarlyStopping
-from mycel.train.callback.control import LearningRateScheduler as LearningRateScheduler
-from mycel.train.callback.control import ReduceLROnPlateau as ReduceLROnPlateau
+from mycel.train.callback.early_stopping import EarlyStopping as EarlyStopping
+from mycel.train.callback.early_stopping import LearningRateScheduler as LearningRateScheduler
+from mycel.train.callback.early_stopping import ReduceLROnPlateau as ReduceLROnPlateau
 from mycel.train.callback.flops import FlopsUtilizationCollector as FlopsUtilizationCollector
 from mycel.train.callback.landscape import SummaryLandscape as SummaryLandscape
 from mycel.train.callback.monitor import History as History

@@ -20,9 +20,9 @@ from mycel._src.foundation.log import logger
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
+from mycel.formats.encryption import check_key
 from mycel.train.callback.base import Callback, RunContext
-from mycel.train.callback.best import VALUE, BestFiles
-from mycel.train.encryption import check_key
+from mycel.train.callback.best_checkpoints import VALUE, BestFiles
 from mycel.train.saving_options import check_saving
 from mycel.train.serialization import after_async_saves, finish_async_saves, save_checkpoint
 

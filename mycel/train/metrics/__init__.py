@@ -9,6 +9,7 @@ from mycel._src.foundation import arguments
 from mycel.train.metrics.base import EvaluationBase as EvaluationBase
 from mycel.train.metrics.base import Metric as Metric
 from mycel.train.metrics.base import rearrange_inputs as rearrange_inputs
+from mycel.train.metrics.binary_rates import ConfusionMatrixMetric as ConfusionMatrixMetric
 from mycel.train.metrics.classification import F1 as F1
 from mycel.train.metrics.classification import Accuracy as Accuracy
 from mycel.train.metrics.classification import Fbeta as Fbeta
@@ -18,18 +19,17 @@ from mycel.train.metrics.classification import Top1CategoricalAccuracy as Top1Ca
 from mycel.train.metrics.classification import Top5CategoricalAccuracy as Top5CategoricalAccuracy
 from mycel.train.metrics.classification import TopKCategoricalAccuracy as TopKCategoricalAccuracy
 from mycel.train.metrics.confusion import ConfusionMatrix as ConfusionMatrix
-from mycel.train.metrics.curves import ROC as ROC
-from mycel.train.metrics.curves import auc as auc
-from mycel.train.metrics.errors import MAE as MAE
-from mycel.train.metrics.errors import MSE as MSE
-from mycel.train.metrics.errors import Loss as Loss
-from mycel.train.metrics.rates import ConfusionMatrixMetric as ConfusionMatrixMetric
+from mycel.train.metrics.mean_errors import MAE as MAE
+from mycel.train.metrics.mean_errors import MSE as MSE
+from mycel.train.metrics.mean_errors import Loss as Loss
+from mycel.train.metrics.roc_curves import ROC as ROC
+from mycel.train.metrics.roc_curves import auc as auc
 from mycel.train.metrics.similarity import CosineSimilarity as CosineSimilarity
 from mycel.train.metrics.similarity import Dice as Dice
 from mycel.train.metrics.similarity import OcclusionSensitivity as OcclusionSensitivity
-from mycel.train.metrics.surfaces import HausdorffDistance as HausdorffDistance
-from mycel.train.metrics.surfaces import MeanSurfaceDistance as MeanSurfaceDistance
-from mycel.train.metrics.surfaces import RootMeanSquareDistance as RootMeanSquareDistance
+from mycel.train.metrics.surface_distances import HausdorffDistance as HausdorffDistance
+from mycel.train.metrics.surface_distances import MeanSurfaceDistance as MeanSurfaceDistance
+from mycel.train.metrics.surface_distances import RootMeanSquareDistance as RootMeanSquareDistance
 from mycel.train.metrics.text import BleuScore as BleuScore
 from mycel.train.metrics.text import Perplexity as Perplexity
 

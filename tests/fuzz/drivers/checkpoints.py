@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 import mycel as ms
+from mycel.formats.encryption import Encrypted
 from mycel.train.checkpoint_format import read_ckpt, write_ckpt
-from mycel.train.encryption import Encrypted
 from tests.fuzz.drivers._damage import clear, damage
 from tests.fuzz.drivers._messages import mutated
 

@@ -29,10 +29,10 @@ from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.printer import graphs_in
 from mycel._src.compiler.prims.base import REGISTRY
-from mycel.train.encryption import Encrypted
-from mycel.train.graph_check import NEVER_IN_FILES
-from mycel.train.graph_file import Model, write_model
-from mycel.train.mindir import LoadedGraph, model_of
+from mycel.formats.encryption import Encrypted
+from mycel.formats.exporting import LoadedGraph, model_of
+from mycel.formats.graph_files.graph_file import Model, write_model
+from mycel.formats.graph_files.validation import NEVER_IN_FILES
 from tests.fuzz.drivers._damage import clear, damage
 from tests.fuzz.drivers._objects import changed, places
 from tests.prims.cases import cases, nodes_for

@@ -15,7 +15,7 @@ import numpy as np
 
 import mycel as ms
 from mycel.train.checkpoint_format import read_safetensors
-from mycel.train.shards import ShardedCheckpoint
+from mycel.train.sharded_checkpoint import ShardedCheckpoint
 from tests.fuzz.drivers._damage import clear, damage
 from tests.fuzz.drivers._objects import changed
 

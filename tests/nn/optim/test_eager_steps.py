@@ -9,7 +9,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn
-from mycel.nn.optim import stepping as shared
+from mycel.nn.optim import compiled_step as shared
 
 OURS: dict[str, Any] = {
     "Adam": lambda p: nn.Adam(p, 1e-2, weight_decay=0.01),

@@ -16,7 +16,7 @@ from mycel.compat.golden_stick.ptq.config import (
     QuantGranularity,
 )
 from mycel.compat.inner.common.dtype import qint4x2
-from mycel.quantisation.packed import Packing, packed
+from mycel.quantisation.packed_weights import Packing, packed
 
 __all__ = ["PTQ", "RoundToNearest"]
 
@@ -72,7 +72,7 @@ def _packing(config: PTQConfig) -> Packing:
 
 
 class PTQ(CompAlgo):
-    """Dense layers packed as a configuration says (`mycel.quantisation.packed`).
+    """Dense layers packed as a configuration says (`mycel.quantisation.packed_weights`).
 
     `config` is a `PTQConfig`, or its options as a dict. `layer_policies` are those of Ascend and
     must be None.

@@ -32,9 +32,9 @@ from mycel.communication.steps import CommHandle
 from mycel.compat.inner._c_expression.parameters import ParamInfo
 from mycel.compat.inner._c_expression.settings import MSContext, ms_ctx_param
 from mycel.compat.unserved import Group, served_on_request
+from mycel.formats.encryption import is_encrypted
 from mycel.mint.creation import empty as _empty_instance
 from mycel.ops.operations.primitive import Primitive as Primitive_
-from mycel.train.encryption import is_encrypted
 
 __all__: list[str] = []
 

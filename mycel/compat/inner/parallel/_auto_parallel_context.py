@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mycel._src.foundation.settings.ignored_settings import without_effect
-from mycel.compat import context
+from mycel.parallel import context
 
 __all__: list[str] = []
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mycel.compat import context
+from mycel.parallel import context
 
 __all__: list[str] = []
 

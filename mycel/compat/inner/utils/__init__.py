@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mycel.compat.elsewhere import __getattr__
 from mycel.compat.fault_tolerance import _tft_handler
+from mycel.compat.unserved_top_level import __getattr__
 
 __all__: list[str] = []

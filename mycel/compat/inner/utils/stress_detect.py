@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from mycel.compat.elsewhere import __getattr__
+from mycel.compat.unserved_top_level import __getattr__
 
 __all__: list[str] = []

@@ -35,8 +35,8 @@ from mycel.formats.onnx.operation import (
     shape_values,
     sliced,
 )
-from mycel.formats.onnx.rules.regions import cubic_samples
-from mycel.formats.onnx.rules.shapes import axis_of
+from mycel.formats.onnx.rules.data_movement import axis_of
+from mycel.formats.onnx.rules.image_sampling import cubic_samples
 
 __all__: list[str] = []
 

@@ -29,8 +29,8 @@ from mycel.formats.onnx.operation import (
     scalar,
     select,
 )
+from mycel.formats.onnx.rules.data_movement import axis_of
 from mycel.formats.onnx.rules.reductions import mean
-from mycel.formats.onnx.rules.shapes import axis_of
 
 __all__ = ["standardized"]
 

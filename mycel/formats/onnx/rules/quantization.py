@@ -32,7 +32,7 @@ from mycel.formats.onnx.operation import (
     tensor,
 )
 from mycel.formats.onnx.rules.casts import converted
-from mycel.formats.onnx.rules.windows import convolved, windows_of
+from mycel.formats.onnx.rules.convolution_pooling import convolved, windows_of
 
 __all__ = ["known_zero", "stepped", "sums_of_product"]
 # The types of steps that there are primitives for, and of what they stand for.

@@ -27,7 +27,7 @@ from mycel.formats.onnx.operation import (
     shape_values,
     sliced,
 )
-from mycel.formats.onnx.rules.shapes import axis_of
+from mycel.formats.onnx.rules.data_movement import axis_of
 
 __all__ = ["mean"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel.formats.onnx.linear_patterns import Pattern, PatternError
+from mycel.formats.onnx.linear_regex import Pattern, PatternError
 from mycel.formats.onnx.operation import Array, Operation, array, rule
 
 __all__: list[str] = []

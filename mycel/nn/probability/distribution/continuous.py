@@ -13,7 +13,7 @@ import numpy as np
 from mycel import ops
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.nn.probability.distribution import draws
+from mycel.nn.probability.distribution import sampling
 from mycel.nn.probability.distribution.base import FLOATS, Distribution, values_of
 from mycel.ops.random_rejection import gamma_numbers
 
@@ -98,7 +98,7 @@ class Normal(_Located):
         return normal_divergence(*both)
 
     def _sample(self, shape: Any, m: Tensor, s: Tensor) -> Tensor:
-        return draws.standard_normal(shape, self._generator, self.parameter_type) * s + m
+        return sampling.standard_normal(shape, self._generator, self.parameter_type) * s + m
 
 
 class HalfNormal(_Located):
@@ -148,7 +148,7 @@ class HalfNormal(_Located):
         return ops.log(s) + 0.5 * math.log(math.pi / 2.0) + 0.5
 
     def _sample(self, shape: Any, m: Tensor, s: Tensor) -> Tensor:
-        return ops.abs(draws.standard_normal(shape, self._generator, self.parameter_type)) * s + m
+        return ops.abs(sampling.standard_normal(shape, self._generator, self.parameter_type)) * s + m
 
 
 class Laplace(_Located):
@@ -204,7 +204,7 @@ class Laplace(_Located):
         return ops.log(sb / s) + (far + s * ops.exp(-far / s)) / sb - 1.0
 
     def _sample(self, shape: Any, m: Tensor, s: Tensor) -> Tensor:
-        u = draws.open_uniform(shape, self._generator) - 0.5
+        u = sampling.open_uniform(shape, self._generator) - 0.5
         drawn = -ops.sign(u) * ops.log1p(-2.0 * ops.abs(u))
         return drawn.astype(self.parameter_type) * s + m
 
@@ -263,7 +263,7 @@ class Cauchy(_Located):
         return ops.log((ops.square(s + sb) + ops.square(m - mb)) / (4.0 * s * sb))
 
     def _sample(self, shape: Any, m: Tensor, s: Tensor) -> Tensor:
-        drawn = ops.tan((draws.open_uniform(shape, self._generator) - 0.5) * math.pi)
+        drawn = ops.tan((sampling.open_uniform(shape, self._generator) - 0.5) * math.pi)
         return drawn.astype(self.parameter_type) * s + m
 
 
@@ -323,7 +323,7 @@ class Logistic(_Located):
         return ops.log(s) + 2.0
 
     def _sample(self, shape: Any, m: Tensor, s: Tensor) -> Tensor:
-        u = draws.open_uniform(shape, self._generator)
+        u = sampling.open_uniform(shape, self._generator)
         return (ops.log(u) - ops.log1p(-u)).astype(self.parameter_type) * s + m
 
 
@@ -379,7 +379,7 @@ class StudentT(_Located):
         return half * (ops.digamma(half) - ops.digamma(v / 2.0)) + 0.5 * ops.log(v) + beta + ops.log(s)
 
     def _sample(self, shape: Any, v: Tensor, m: Tensor, s: Tensor) -> Tensor:
-        normal = draws.standard_normal(shape, self._generator, self.parameter_type)
+        normal = sampling.standard_normal(shape, self._generator, self.parameter_type)
         half = gamma_numbers(shape, v / 2.0, self._generator, self.parameter_type)
         return normal * ops.sqrt(v / 2.0 / half) * s + m
 
@@ -441,4 +441,4 @@ class Uniform(Distribution):
         return ops.where(within, ops.log((high_b - low_b) / (high - low)), math.inf)
 
     def _sample(self, shape: Any, low: Tensor, high: Tensor) -> Tensor:
-        return draws.unit(shape, self._generator, self.parameter_type) * (high - low) + low
+        return sampling.unit(shape, self._generator, self.parameter_type) * (high - low) + low

@@ -14,7 +14,7 @@ from mycel import ops
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.errors import ShapeError
-from mycel.nn.probability.distribution import draws
+from mycel.nn.probability.distribution import sampling
 from mycel.nn.probability.distribution.base import NUMBERS, Distribution
 from mycel.ops.random_rejection import poisson_numbers
 
@@ -75,7 +75,7 @@ class Bernoulli(Distribution):
         return p * ops.log(p / pb) + (1.0 - p) * ops.log((1.0 - p) / (1.0 - pb))
 
     def _sample(self, shape: Any, p: Tensor) -> Tensor:
-        return draws.unit(shape, self._generator, self.parameter_type) < p
+        return sampling.unit(shape, self._generator, self.parameter_type) < p
 
 
 class Geometric(Distribution):
@@ -130,7 +130,7 @@ class Geometric(Distribution):
         return ops.log(p / pb) + (1.0 - p) / p * ops.log((1.0 - p) / (1.0 - pb))
 
     def _sample(self, shape: Any, p: Tensor) -> Tensor:
-        drawn = draws.exponential(shape, self._generator, D.float64)
+        drawn = sampling.exponential(shape, self._generator, D.float64)
         return ops.floor(drawn / -ops.log1p(-p.astype(D.float64)))
 
 
@@ -268,5 +268,5 @@ class Categorical(Distribution):
 
     def _sample(self, shape: Any, p: Tensor) -> Tensor:
         # The largest of log p plus Gumbel noise: Gumbel, 1954.
-        noise = draws.exponential((*shape, p.shape[-1]), self._generator, D.float64)
+        noise = sampling.exponential((*shape, p.shape[-1]), self._generator, D.float64)
         return ops.argmax(ops.log(p.astype(D.float64)) - ops.log(noise), -1)

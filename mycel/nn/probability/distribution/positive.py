@@ -8,7 +8,7 @@ from typing import Any
 from mycel import ops
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.nn.probability.distribution import draws
+from mycel.nn.probability.distribution import sampling
 from mycel.nn.probability.distribution.base import FLOATS, Distribution
 from mycel.ops.random_rejection import gamma_numbers
 
@@ -65,7 +65,7 @@ class Exponential(Distribution):
         return ops.log(rate / rate_b) + rate_b / rate - 1.0
 
     def _sample(self, shape: Any, rate: Tensor) -> Tensor:
-        return draws.exponential(shape, self._generator, self.parameter_type) / rate
+        return sampling.exponential(shape, self._generator, self.parameter_type) / rate
 
 
 class Gamma(Distribution):

@@ -12,7 +12,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.probability.bijector import Bijector, Exp, GumbelCDF, Invert
-from mycel.nn.probability.distribution import draws
+from mycel.nn.probability.distribution import sampling
 from mycel.nn.probability.distribution.base import Distribution
 from mycel.nn.probability.distribution.continuous import (
     Normal,
@@ -150,7 +150,7 @@ class LogNormal(TransformedDistribution):
         return normal_divergence(*both)
 
     def _sample(self, shape: Any, m: Tensor, s: Tensor) -> Tensor:
-        return ops.exp(draws.standard_normal(shape, self._generator, self.parameter_type) * s + m)
+        return ops.exp(sampling.standard_normal(shape, self._generator, self.parameter_type) * s + m)
 
 
 class Gumbel(TransformedDistribution):
@@ -208,5 +208,5 @@ class Gumbel(TransformedDistribution):
         return ops.log(sb / s) + _EULER * (ratio - 1.0) + (m - mb) / sb + far - 1.0
 
     def _sample(self, shape: Any, m: Tensor, s: Tensor) -> Tensor:
-        noise = ops.log(draws.exponential(shape, self._generator, D.float64)).astype(self.parameter_type)
+        noise = ops.log(sampling.exponential(shape, self._generator, D.float64)).astype(self.parameter_type)
         return m - noise * s

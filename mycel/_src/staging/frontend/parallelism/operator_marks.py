@@ -69,7 +69,7 @@ _PYTHON = {
     operator.pow: "Pow",
     operator.matmul: "MatMul",
 }
-_FUNCTIONS, _OTHERS = ("mycel.ops.", "mycel.mint"), ("mycel.ops.operations", "mycel.ops.division")
+_FUNCTIONS, _OTHERS = ("mycel.ops.", "mycel.mint"), ("mycel.ops.operations", "mycel.ops.resharding")
 # The names of operators as objects, by those names in small letters; `mycel.ops` puts them here.
 KINDS: dict[str, str] = {}
 

@@ -1,0 +1,1 @@
+"""Internal and older names of `mindspore.dataset`, and its data engine."""

@@ -1,0 +1,1 @@
+"""How imports of `mindspore` and `mindspore_gs` are found, and which modules answer them."""

@@ -1,0 +1,1 @@
+"""Networks as ONNX models: the nodes, values and patterns of operators that are written."""
