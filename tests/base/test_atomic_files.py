@@ -42,7 +42,7 @@ def test_what_killed_writers_leave_goes_with_the_next_write(tmp_path: Path) -> N
         tmp_path,
         """
         import os, signal
-        from mycel._src.foundation import atomic_files as whole
+        from mycel._src.foundation.files import atomic_files as whole
         drafts = [whole.Draft(name) for name in ("net.ckpt", "net.safetensors", "net.mindir", "x" * 255, "é" * 120)]
         for draft in drafts:
             draft.path.write_bytes(b"half")
@@ -133,7 +133,7 @@ def test_saves_killed_at_random_moments(tmp_path: Path) -> None:
 def test_what_a_live_process_writes_stays(tmp_path: Path) -> None:
     program = """
         import sys
-        from mycel._src.foundation import atomic_files as whole
+        from mycel._src.foundation.files import atomic_files as whole
         with whole.replacing("slow.ckpt") as temporary:
             temporary.write_text("whole")
             print("begun", flush=True)
@@ -186,7 +186,7 @@ def test_writers_at_once(tmp_path: Path) -> None:
     """Cleaning and creating at the same time: no writer loses its file."""
     program = """
         import sys
-        from mycel._src.foundation import atomic_files as whole
+        from mycel._src.foundation.files import atomic_files as whole
         for k in range(150):
             with whole.replacing(f"{sys.argv[1]}.txt", durable=False) as temporary:
                 temporary.write_text(str(k))

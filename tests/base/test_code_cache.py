@@ -98,7 +98,7 @@ def test_one_that_is_larger_than_the_limit_is_not_kept(folder: Path, monkeypatch
 def test_the_limit_holds_for_processes_at_once(folder: Path) -> None:
     program = (
         "import sys\n"
-        "from mycel._src.foundation import cache\n"
+        "from mycel._src.foundation.files import code_cache as cache\n"
         "for k in range(80):\n"
         "    cache.write('objects-0123456789abcdef', f'{k % 256:02x}{sys.argv[1]}{k:061x}', bytes(50000))\n"
     )
@@ -175,7 +175,7 @@ def test_it_can_be_turned_off() -> None:
 def test_processes_that_write_read_and_trim_at_once() -> None:
     program = (
         "import sys\n"
-        "from mycel._src.foundation import cache\n"
+        "from mycel._src.foundation.files import code_cache as cache\n"
         "for k in range(300):\n"
         "    name = f'{k % 20:064x}'\n"
         "    found = cache.read('objects-0123456789abcdef', name)\n"
@@ -240,7 +240,8 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_what_killed_writers_left_is_counted_and_goes(folder: Path) -> None:
     program = (
         "import os, signal\n"
-        "from mycel._src.foundation import cache, ownership as private\n"
+        "from mycel._src.foundation.files import code_cache as cache\n"
+        "from mycel._src.foundation.files import file_ownership as private\n"
         "def kill(*names): os.kill(os.getpid(), signal.SIGKILL)\n"
         "private.Folder._rename = kill\n"
         "cache.write('objects-0123456789abcdef', '0' * 64, bytes(5000))\n"

@@ -214,7 +214,7 @@ def public() -> Iterator[Path]:
 AS_OTHER = """
     import os, sys
     sys.path.insert(0, {path!r})
-    from mycel._src.foundation import cache
+    from mycel._src.foundation.files import code_cache as cache
     os.environ["MYCEL_CACHE"] = {cache!r}
     os.setgroups([]); os.setgid({other}); os.setuid({other})
 """

@@ -78,7 +78,7 @@ def test_nothing_is_run_in_python_when_objects_are_gone() -> None:
         "from weakref import WeakSet",
         "import weakref; weakref.ref(a, lambda _: None)",
         "from weakref import ref; ref(a, self.ended)",
-        "from mycel._src.foundation import ends; ends.at_end(a, self.close)",
+        "from mycel._src.foundation.python_runtime import finalization as ends; ends.at_end(a, self.close)",
     ],
 )
 def test_finalizers_are_seen(line: str) -> None:

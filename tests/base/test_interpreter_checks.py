@@ -23,8 +23,9 @@ PROGRAM = """
 import sys, numpy
 numpy.__version__ = "99.0.0"
 import pytest
-from mycel._src.foundation import interpreter
-from mycel._src.engines.routines import addresses, door
+from mycel._src.foundation.python_runtime import interpreter_checks as interpreter
+from mycel._src.engines.routines import array_address as addresses
+from mycel._src.engines.routines import fastcall_entries as door
 assert not interpreter.is_known() and door.door() is None and addresses.address is addresses._asked
 sys.exit(pytest.main(sys.argv[1:]))
 """

@@ -52,7 +52,7 @@ def test_those_longest_unused_go_first(folder: str) -> None:
 
 
 def test_what_a_living_process_uses_stays(folder: str) -> None:
-    code = "import sys\nfrom mycel._src.foundation import copies\ncopies.use(*sys.argv[1:])\n"
+    code = "import sys\nfrom mycel._src.foundation.files import remote_copies as copies\ncopies.use(*sys.argv[1:])\n"
     code += "print('used', flush=True)\ninput()"
     other = subprocess.Popen(
         [sys.executable, "-c", code, folder, KEYS[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -117,7 +117,7 @@ sys.stdout.write(f"rank {os.environ['RANK_ID']} {helper.double(2)}\\n")
 """
 EMIT = """
 import llvmlite.binding as llvm
-from mycel._src.engines.aot import emit
+from mycel._src.engines.aot import object_emission as emit
 from mycel._src.engines.aot.targets import named
 module = llvm.parse_assembly("define i32 @f(i32 %x) { ret i32 %x }")
 print("emitted", len(emit._apart(module.as_bitcode(), named('cortex-m55'), True)) > 10)

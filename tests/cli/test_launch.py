@@ -221,7 +221,7 @@ def test_a_rank_that_ends_waits_for_nobody() -> None:
     # It ends while what it told last is that it waits: without another word that would stand.
     program = """
 import os, sys
-from mycel._src.compiler.transport import watch
+from mycel._src.compiler.transport import rank_status as watch
 gate = int(sys.argv[1])
 os.environ[watch.PIPE] = sys.argv[2]
 watch.begin()

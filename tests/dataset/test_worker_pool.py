@@ -303,7 +303,7 @@ class Source:
 data = ds.GeneratorDataset(Source(), ["x"], num_parallel_workers=2).map(slow, num_parallel_workers=2)
 iterator = data.create_tuple_iterator(output_numpy=True)
 next(iterator)
-from mycel.dataset import processes
+from mycel.dataset.execution import worker_pool as processes
 print(*(pid for crew in processes._crews for pid in crew.pids()), flush=True)
 {end}
 """

@@ -104,7 +104,7 @@ import mycel as ms
 import mycel.dataset as ds
 from mycel import ops
 from mycel.dataset import vision
-from mycel.dataset.vision import jpeg
+from mycel.dataset.vision.codecs import jpeg
 from mycel._src.engines.select import engines
 from mycel._src.compiler.loops.integer_sets import is_exact
 from mycel.ops.operations.custom_sources import paths_for_modules

@@ -127,7 +127,7 @@ def test_another_process_finds_what_is_kept(tmp_path: Path) -> None:
     program.write_text(
         "import sys, numpy as np, mycel as ms\n"
         "from mycel import te\n"
-        "from mycel.te import search\n"
+        "from mycel.te import schedule_search as search\n"
         "count = [0]\n"
         "def seconds(call):\n"
         "    count[0] += 1\n"

@@ -42,7 +42,8 @@ def pair() -> tuple[socket.socket, socket.socket]:
 
 
 def start_program(function: str, descriptors: Sequence[int]) -> subprocess.Popen[bytes]:
-    command = subprocesses.python(f"from mycel.dataset import worker; worker.{function}", folders=subprocesses.path())
+    code = f"from mycel.dataset.execution import worker_process; worker_process.{function}"
+    command = subprocesses.python(code, folders=subprocesses.path())
     # Ctrl-C while Python starts would be an error of its own: it waits until it is ignored there.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

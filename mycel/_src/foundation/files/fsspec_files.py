@@ -311,7 +311,7 @@ def opened(path: str) -> IO[bytes]:
     """Return an open file, of this machine or not, which can be sought in.
 
     >>> import os, tempfile
-    >>> from mycel._src.foundation import remote
+    >>> from mycel._src.foundation.files import fsspec_files as remote
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     name = os.path.join(folder, "a.txt")
     ...     with open(name, "w") as file:

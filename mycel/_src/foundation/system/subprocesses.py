@@ -45,7 +45,7 @@ def python(code: str, *arguments: str, folders: Sequence[str] | None = None) -> 
     * `folders`: what it imports from, as `path` returns it for this program; None: from where any
       Python does, for code that runs a program of its own.
 
-    >>> from mycel._src.foundation import starting
+    >>> from mycel._src.foundation.system import subprocesses as starting
     >>> words = starting.python("print(sys.argv[1:], '' in sys.path)", "a b")
     >>> starting.run(words, capture_output=True, text=True).stdout
     "['a b'] False\\n"

@@ -81,7 +81,7 @@ def files(folder: Path) -> list[Path]:
 def test_it_is_off_unless_asked_for() -> None:
     told = {**os.environ, "MYCEL_AUTOTUNE": "1"}
     untold = {name: value for name, value in os.environ.items() if name != "MYCEL_AUTOTUNE"}
-    program = "from mycel._src.foundation import config; print(config.get_context('auto_tune_mode'))"
+    program = "from mycel._src.foundation.settings import config; print(config.get_context('auto_tune_mode'))"
     found = [
         subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True).stdout
         for env in (untold, told)

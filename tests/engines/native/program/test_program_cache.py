@@ -476,7 +476,7 @@ PROGRAM = """
 import numpy as np, mycel as ms
 from mycel import ops
 from mycel._src.engines.native.llvm.target import host
-from mycel._src.engines.native.program import stored
+from mycel._src.engines.native.program import program_cache as stored
 from mycel._src.engines.native.program.template import Template
 def f(x):
     for _ in range(10):
