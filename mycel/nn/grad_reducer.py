@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mycel import ops
+from mycel._src.compiler.prims.distributed.collectives import all_reduce
 from mycel._src.foundation import arguments
 from mycel._src.foundation.settings.parallel_settings import DATA, HYBRID, current
 from mycel._src.tensors.cells.cell import Cell
@@ -81,7 +82,6 @@ def _groups(parameters: Iterable[Parameter]) -> list[list[int]]:
     go.
     """
     # Programs of one process need not load what divides.
-    from mycel._src.compiler.prims.distributed.collectives import all_reduce
     from mycel._src.staging.distributed.parallel_modes import fusing_of
 
     sizes = [p.nbytes for p in parameters]

@@ -6,6 +6,8 @@ from typing import Any
 
 from mycel import ops
 from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
+from mycel._src.foundation.pytree import map_leaves
 from mycel._src.staging.derivatives import value_and_grad
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter, ParameterTuple
@@ -62,9 +64,6 @@ class WithEvalCell(Cell):
 
     def construct(self, data: Any, label: Any) -> tuple[Any, Any, Any]:
         """Return the loss, the outputs and the labels."""
-        from mycel._src.foundation import dtype as D
-        from mycel._src.foundation.pytree import map_leaves
-
         outputs = self._network(data)
         if self.add_cast_fp32:
             wide = lambda v: cast(v, D.float32) if isinstance(v, Tensor) and v.dtype.is_floating else v

@@ -15,6 +15,7 @@ from mycel._src.foundation.dtype import DType
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import term
+from mycel.ops.array import stack
 
 __all__ = ["as_axis", "as_flag", "as_kind", "asarray", "axes_of", "both", "check_flags", "named_kind"]
 
@@ -32,8 +33,6 @@ def asarray(a: Any, dtype: Any = None) -> Tensor:
     if isinstance(a, Tensor):
         return a if kind is None else cast(a, kind)
     if isinstance(a, (list, tuple)) and any(isinstance(v, Tensor) for v in a):
-        from mycel.ops.array import stack
-
         made = stack([asarray(v) for v in a])
         return made if kind is None else cast(made, kind)
     made = as_tensor(a) if isinstance(a, (list, tuple, np.ndarray)) else term("asarray", a)

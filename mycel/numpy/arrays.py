@@ -8,6 +8,7 @@ from typing import Any
 import numpy as _numpy
 
 from mycel import ops
+from mycel._src.compiler.prims.base import broadcast_shapes
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor, cast
@@ -75,8 +76,6 @@ def broadcast_arrays(*args: Any) -> list[Tensor]:
     >>> [a.shape for a in mnp.broadcast_arrays([1, 2], [[3], [4]])]
     [(2, 2), (2, 2)]
     """
-    from mycel._src.compiler.prims.base import broadcast_shapes
-
     values = [asarray(v) for v in args]
     shape = broadcast_shapes(*[v.shape for v in values])
     return [ops.broadcast_to(v, shape) for v in values]

@@ -32,7 +32,9 @@ from mycel.ops._operands import (
     size_of,
     take_slice,
 )
+from mycel.ops.gather_scatter import gather, gather_elements
 from mycel.ops.pooling import MaybePair, batched, max_positions, max_windows, mean_windows, unbatched
+from mycel.ops.reduction import argmax, mean
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -87,8 +89,6 @@ def adaptive_mean(name: str, rank: int, input: Any, output_size: Any) -> Tensor:
     spatial = x.shape[2:]
     sizes = _output_size(name, output_size, spatial)
     if all(isinstance(n, int) and n == 1 for n in sizes):
-        from mycel.ops.reduction import mean
-
         return unbatched(mean(x, tuple(range(2, 2 + rank)), True), single)
     if _even(spatial, sizes):
         window = tuple(d // n for d, n in zip(spatial, sizes))
@@ -120,8 +120,6 @@ def _gathered(x: Tensor, axis: int, at: Any) -> Tensor:
     """Return the elements at positions (n, width) along an axis, which is replaced by these two
     axes.
     """
-    from mycel.ops.gather_scatter import gather
-
     lead, rest = x.shape[:axis], x.shape[axis + 1 :]
     need_room("adaptive pooling", (*lead, *at.shape, *rest), x.dtype)
     return gather(x, Tensor(at), axis)
@@ -221,9 +219,6 @@ def _uneven_max(x: Tensor, spatial: tuple[int, ...], sizes: tuple[int, ...]) -> 
 
     All windows are gathered; shorter ones repeat their last element.
     """
-    from mycel.ops.gather_scatter import gather, gather_elements
-    from mycel.ops.reduction import argmax
-
     rank = len(spatial)
     flat: Any = np.zeros((1,) * (2 * rank), np.int64)
     for k, (d, n) in enumerate(zip(spatial, sizes)):

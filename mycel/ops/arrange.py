@@ -14,6 +14,7 @@ import numpy as np
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
@@ -117,8 +118,6 @@ def repeat_interleave(input: Any, repeats: Any, axis: int | None = None) -> Tens
     need_room("repeat_interleave", (*x.shape[:where], builtins.sum(repeats), *x.shape[where + 1 :]), x.dtype)
     need_room("repeat_interleave", (builtins.sum(repeats),), D.int64)
     positions = np.repeat(np.arange(len(repeats)), np.asarray(repeats, np.int64))
-    from mycel._src.compiler.prims.indexing import index as I
-
     return run(I.take, x, Tensor(positions, S.position_type(x.shape[where])), axis=where)
 
 

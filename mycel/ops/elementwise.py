@@ -20,6 +20,7 @@ from mycel._src.tensors.core.fused import fused
 from mycel._src.tensors.core.tensor import Tensor, cast, scalar
 from mycel.ops._operands import floating, operand, run, size_of, terms
 from mycel.ops.complex_numbers import absolute_value, direction
+from mycel.ops.creation import full_like
 
 __all__ = [
     "abs",
@@ -317,8 +318,6 @@ def _test(name: str, primitive: Primitive, summary: str, call: str, shown: str) 
         x = operand(name, input)
         if x.dtype.is_floating:
             return run(primitive, x)
-        from mycel.ops.creation import full_like
-
         return full_like(x, of_integers, dtype=D.bool_)
 
     _describe(function, name, summary, "The result is boolean.", f"ms.Tensor({call})", _show(shown, "Bool"))

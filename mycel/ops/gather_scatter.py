@@ -23,6 +23,7 @@ from mycel._src.compiler.prims.indexing.index_bounds import out_of_range
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
+from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import (
     axis_of,
@@ -45,6 +46,8 @@ from mycel.ops._operands import (
     select as choose,
 )
 from mycel.ops.assignment import updated
+from mycel.ops.creation import ones_like, zeros
+from mycel.ops.vector_norms import vector_norm
 
 __all__ = [
     "embedding",
@@ -224,8 +227,6 @@ def embedding(
         raise ShapeError(f"embedding: the weight must be (rows, size), not {table._type}")
     rows = run(I.take, table, index, axis=0)
     if max_norm is not None:
-        from mycel.ops.vector_norms import vector_norm
-
         length = vector_norm(rows, norm_type, -1, True)
         limit = choose(length > max_norm, max_norm / (length + 1e-7), 1.0)
         rows = rows * run(E.stop_gradient, limit)
@@ -272,8 +273,6 @@ def write(name: str, input: Any, indices: Any, updates: Any, mode: str, bounds: 
     if mode == "sub":
         return run(I.scatter_nd, x, index, run(E.neg, new), mode="add", bounds=bounds)
     if mode == "div":
-        from mycel.ops.creation import ones_like
-
         divisor = run(I.scatter_nd, ones_like(x), index, new, mode="mul", bounds=bounds)
         return run(E.div if x.dtype.is_floating else E.floor_div, x, divisor)
     if x.dtype is D.bool_:
@@ -377,8 +376,6 @@ def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
     >>> ms.ops.scatter_nd(ms.Tensor([[1], [1]]), ms.Tensor([2.0, 3.0]), (3,)).tolist()
     [0.0, 5.0, 0.0]
     """
-    from mycel.ops.creation import zeros
-
     new = operand("scatter_nd", updates)
     return write("scatter_nd", zeros(shape_of("scatter_nd", shape, False), new.dtype), indices, new, "add")
 
@@ -462,8 +459,6 @@ def index_add(x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, ch
     >>> ms.ops.index_add(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([[5.0]]), 1).tolist()
     [[1.0, 7.0]]
     """
-    from mycel._src.tensors.core.parameter import Parameter
-
     result = _along("index_add", x, axis, indices, operand("index_add", y), "add", "front")
     if isinstance(x, Parameter):
         x._replace(result)

@@ -8,6 +8,7 @@ from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims.base import broadcast_shapes
 from mycel._src.compiler.prims.indexing import index as I
+from mycel._src.compiler.prims.sort_and_scan import cummin
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
@@ -32,6 +33,7 @@ from mycel.ops._operands import (
 )
 from mycel.ops.activation import _softplus
 from mycel.ops.loss import _as_wide, _both, _sum, _weights, reduced
+from mycel.ops.vector_norms import vector_norm
 
 __all__ = [
     "cosine_embedding_loss",
@@ -179,8 +181,6 @@ def triplet_margin_loss(
     arguments.integer("triplet_margin_loss", "p", p)
     arguments.instance("triplet_margin_loss", "eps", eps, float)
     arguments.flag("triplet_margin_loss", "swap", swap)
-    from mycel.ops.vector_norms import vector_norm
-
     need_matched("triplet_margin_loss", anchor, positive, "anchor", "positive")
     a, b = _both("triplet_margin_loss", anchor, positive)
     c = operand("triplet_margin_loss", negative, a.dtype)
@@ -252,8 +252,6 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
         )
     single = x.ndim == 1
     x, y = (reshaped(x, (1, *x.shape)), reshaped(y, (1, *y.shape))) if single else (x, y)
-    from mycel._src.compiler.prims.sort_and_scan import cummin
-
     n, c = x.shape
     # A place counts while no -1 came before it.
     valid = run(E.ge, run(cummin, y, axis=1, reverse=False), constant_like(0, y))

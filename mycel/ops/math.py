@@ -29,7 +29,9 @@ from mycel.ops._operands import (
     term,
     terms,
 )
+from mycel.ops.activation import log_of_sum
 from mycel.ops.complex_numbers import direction, imag
+from mycel.ops.creation import ones
 
 __all__ = [
     "accumulate_n",
@@ -197,8 +199,6 @@ def logaddexp(input: Any, other: Any) -> Tensor:
 
 def _log_sum(name: str, input: Any, other: Any, scale: float) -> Tensor:
     """Return log(exp(x s) + exp(y s)) / s."""
-    from mycel.ops.activation import log_of_sum
-
     a, b = operands(name, input, other)
     return log_of_sum(floating(name, a), floating(name, b), scale)
 
@@ -412,8 +412,6 @@ def isreal(input: Any) -> Tensor:
     if x.dtype.is_complex:
         part = imag(x)
         return run(E.eq, part, constant_like(0, part))
-    from mycel.ops.creation import ones
-
     return ones(x.shape, D.bool_)
 
 

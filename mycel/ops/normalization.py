@@ -14,6 +14,7 @@ from typing import Any
 from mycel._src.compiler.ir.dims import product
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims.convolution.window import window_sum
 from mycel._src.compiler.prims.neural.normalization import moments
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
@@ -38,6 +39,7 @@ from mycel.ops._operands import (
     whole,
     wide,
 )
+from mycel.ops.array import concat
 from mycel.ops.vector_norms import root, vector_norm
 
 __all__ = ["batch_norm", "clip_by_global_norm", "clip_by_norm", "group_norm", "layer_norm", "lrn", "rms_norm"]
@@ -277,8 +279,6 @@ def lrn(
         raise ValueError(f"lrn: norm_region must be 'ACROSS_CHANNELS', not {norm_region!r}")
     if value.ndim != 4:
         raise ShapeError(f"lrn: the input must be (N, C, H, W), not {value._type}")
-    from mycel._src.compiler.prims.convolution.window import window_sum
-
     depth_radius = size_of("lrn", depth_radius)
     for word, number in (("bias", bias), ("alpha", alpha), ("beta", beta)):
         number_of("lrn", word, number)
@@ -326,8 +326,6 @@ def clip_by_norm(x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfini
     if not tensors:
         raise ValueError("clip_by_norm: takes at least one tensor")
     norms = [reshaped(vector_norm(v, norm_type), (1,)) for v in tensors]
-    from mycel.ops.array import concat
-
     total = vector_norm(concat(norms, 0), norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(f"clip_by_norm: the norm of order {norm_type} is {total.item()}, which cannot be clipped")

@@ -31,6 +31,7 @@ from mycel.ops._operands import (
     sizes_of,
 )
 from mycel.ops.convolution import Pairs, per_axis
+from mycel.ops.creation import ones
 from mycel.ops.vector_norms import power, root
 
 __all__ = [
@@ -282,8 +283,6 @@ def mean_windows(
         return total / divisor
     if counted == pairs:
         return run(E.div, total, constant_like(whole, total))
-    from mycel.ops.creation import ones
-
     inside = ones((1, 1, *(d + a + b for d, (a, b) in zip(x.shape[2:], counted))), x.dtype)
     rest = tuple((lo - a, hi - b) for (lo, hi), (a, b) in zip(pairs, counted))
     return run(E.div, total, _sums(inside, window, strides, rest))

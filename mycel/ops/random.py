@@ -44,6 +44,7 @@ from mycel.ops._operands import (
     wide,
 )
 from mycel.ops.activation import softmax
+from mycel.ops.creation import one_hot
 
 __all__ = [
     "bernoulli",
@@ -493,7 +494,5 @@ def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int =
     soft = softmax((x + noise) / tau, axis)
     if not hard:
         return soft
-    from mycel.ops.creation import one_hot
-
     best = cast(one_hot(run(R.argmax, soft, axis=axis), x.shape[axis], axis=axis), x.dtype)
     return best + (soft - run(E.stop_gradient, soft))

@@ -39,6 +39,8 @@ from mycel.ops._operands import (
     whole,
     wide,
 )
+from mycel.ops.creation import zeros
+from mycel.ops.elementwise import truncate_div
 from mycel.ops.vector_norms import root
 
 __all__ = [
@@ -108,8 +110,6 @@ def _mean(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
         raise TypeError("mean: takes numbers, not booleans; cast the tensor to a floating type first")
     count = whole(x, axes)
     if kind.is_integer:
-        from mycel.ops.elementwise import truncate_div
-
         if isinstance(count, int) and count == 0:
             raise ShapeError(f"mean: there is nothing to average in integers of shape {x.shape}")
         total = _reduce(R.reduce_sum, cast(x, D.int64), axes, keep)
@@ -261,8 +261,6 @@ def _with_position(
 ) -> Pair:
     x = operand(name, input)
     if axis is None:
-        from mycel.ops.creation import zeros
-
         return _extreme(name, x, None, False, None, None, largest), zeros((), D.int64)
     if initial is None and (where is None or where is True) and x.ndim and x.dtype.is_floating:
         at = axis_of(name, axis, x.ndim)

@@ -37,7 +37,9 @@ from mycel.ops._operands import (
     size_of,
     take_slice,
 )
+from mycel.ops.creation import full
 from mycel.ops.gather_scatter import write
+from mycel.ops.reduction import sum
 
 __all__ = [
     "intopk",
@@ -104,8 +106,6 @@ def _segments(name: str, x: Any, segment_ids: Any, num_segments: Any, mode: str,
     count = size_of(name, num_segments)
     if ids.ndim > value.ndim or value.shape[: ids.ndim] != ids.shape:
         raise ShapeError(f"{name}: the segment ids {ids._type} must have the leading sizes of {value._type}")
-    from mycel.ops.creation import full
-
     initial = full((count, *value.shape[ids.ndim :]), start(value.dtype), dtype=value.dtype)
     # Only here does a negative number mean that an element belongs nowhere: one that is beyond the
     # last is none, and checked no more.
@@ -266,8 +266,6 @@ def intopk(x1: Any, x2: Any, k: int) -> Tensor:
     if x.ndim != 2 or index.shape != x.shape[:1]:
         raise ShapeError(f"intopk: the input must be (N, C) and the target (N,), not {x._type} and {index._type}")
     own = run(I.take_along, x, reshaped(index, (index.shape[0], 1)), axis=1, bounds="drop")
-    from mycel.ops.reduction import sum
-
     larger = sum(run(E.gt, x, own), 1)
     inside = run(
         E.logical_and, run(E.ge, index, constant_like(0, index)), run(E.lt, index, constant_like(x.shape[1], index))

@@ -46,6 +46,7 @@ from mycel.ops._operands import (
     wide,
 )
 from mycel.ops.activation import log_of_sum
+from mycel.ops.array import concat
 
 __all__ = [
     "argsort",
@@ -261,8 +262,6 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     >>> ms.ops.diff(ms.Tensor([1.0, 4.0, 9.0])).tolist()
     [3.0, 5.0]
     """
-    from mycel.ops.array import concat
-
     value = operand("diff", x)
     where = axis_of("diff", axis, value.ndim)
     parts = [operand("diff", v, value.dtype) for v in (prepend, value, append) if v is not None]

@@ -27,6 +27,7 @@ from mycel._src.foundation.settings.config import (
 )
 from mycel._src.foundation.settings.ignored_settings import without_effect
 from mycel._src.foundation.settings.parallel_settings import PROCESS, ParallelSettings
+from mycel._src.staging.distributed.parallel_modes import WITH_EFFECT, begin, device_count
 from mycel.parallel.context_options import FLAGS, check_value
 from mycel.train import parameter_slices as _rank_parts  # noqa: F401  which writes strategy files
 
@@ -106,7 +107,6 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
     """
     # Other programs need not load what divides.
     from mycel._src.staging.distributed import cell_partition  # noqa: F401  which tells how Cells are divided
-    from mycel._src.staging.distributed.parallel_modes import WITH_EFFECT, begin, device_count
 
     function = "set_auto_parallel_context"
     changes: dict[str, Any] = {}

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.ir.symbols import Symbol
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.convolution.conv import conv
 from mycel._src.compiler.prims.neural.normalization import softmax
@@ -30,6 +31,7 @@ from mycel._src.compiler.transforms.quantise.scales import Scale, scale_for, wei
 from mycel._src.compiler.transforms.quantise.transposed_convolution import with_convolutions
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import Unsupported
+from mycel._src.staging.compiled.jit import jit
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.exporting import LoadedGraph
 from mycel.formats.graph_files.graph_file import Model
@@ -194,8 +196,6 @@ class Batches:
         batched = [t for t in first if t.ndim]
         if not batched or len({t.shape[0] for t in batched}) != 1:
             return list(first)
-        from mycel._src.compiler.ir.symbols import Symbol
-
         size = Symbol(unique=True)
         return [Tensor(shape=[size, *t.shape[1:]], dtype=t.dtype) if t.ndim else t for t in first]
 
@@ -357,8 +357,6 @@ def check_result(
 
 def _seconds(net: Any, row: tuple[Tensor, ...]) -> float:
     """Return the least time that a compiled network takes for a batch."""
-    from mycel._src.staging.compiled.jit import jit
-
     compiled = jit(lambda *args: net(*args))
     found = []
     for _ in range(_RUNS + 2):

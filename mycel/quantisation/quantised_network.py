@@ -14,8 +14,9 @@ from mycel._src.compiler.prims.base import CONSTANT, Primitive, constant
 from mycel._src.compiler.prims.neural.quantisation import dequantize, fake_quant, quantize
 from mycel._src.compiler.transforms.quantise.graph_freezing import frozen, literal
 from mycel._src.compiler.transforms.quantise.integer_lowering import Lowered
-from mycel._src.compiler.transforms.quantise.scales import Scale
+from mycel._src.compiler.transforms.quantise.scales import Scale, steps_of
 from mycel._src.foundation.dtype import float32
+from mycel._src.foundation.errors import Unsupported
 from mycel._src.tensors.cells.eval_mode import outside_of_training
 from mycel.formats.exporting import LoadedGraph, model_of
 from mycel.formats.graph_files.graph_file import Model
@@ -89,8 +90,6 @@ class Quantised(LoadedGraph):
 
         Raises ValueError where input `number` is one of floats.
         """
-        from mycel._src.compiler.transforms.quantise.scales import steps_of
-
         scale = self._scale(self.input_scales, number, "input")
         return steps_of(np.asarray(values, np.float32), scale)
 
@@ -124,8 +123,6 @@ def float_model(
     `inputs`, if all have the same. Raises CompileError where the network is not one graph,
     Unsupported where it changes state.
     """
-    from mycel._src.foundation.errors import Unsupported
-
     with outside_of_training(net):
         model = model_of(net, inputs)
     if model.writes:

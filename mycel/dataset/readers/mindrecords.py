@@ -26,6 +26,8 @@ from mycel.dataset.samplers import (
     SubsetSampler,
     select_sampler,
 )
+from mycel.mindrecord.file_layout import Header
+from mycel.mindrecord.row_reader import Records
 
 _SAMPLERS = (SubsetRandomSampler, SubsetSampler, PKSampler, DistributedSampler, RandomSampler, SequentialSampler)
 
@@ -90,8 +92,6 @@ class MindDataset(MappableDataset):
         num_samples: int | None = None,
         cache: Any = None,
     ) -> None:
-        from mycel.mindrecord.row_reader import Records
-
         by_file = shuffle in (Shuffle.FILES, Shuffle.INFILE, Shuffle.PARTIAL)
         mixed = by_file or shuffle is Shuffle.ADAPTIVE
         super().__init__(
@@ -193,7 +193,6 @@ def _of_this_machine(given: Any) -> Any:
     """Return the files, or copies of them where fsspec reaches them: their indexes are databases,
     which are read by place on this machine only.
     """
-    from mycel.mindrecord.file_layout import Header
 
     def copied(path: str) -> str:
         made = fsspec_files.copied(path, path)

@@ -19,6 +19,8 @@ from mycel.dataset.readers.file_order import FileOrder, check_files, find_files
 from mycel.dataset.readers.schema import Schema
 from mycel.dataset.rows.column_blocks import Array, Block, Column, Row
 from mycel.dataset.samplers import Indices, Shuffle
+from mycel.mindrecord.tfrecord import Places, parse_example, read_records, record_spans
+from mycel.mindrecord.tfrecord_parsing import parse_rows
 
 
 class TFRecordDataset(MappableDataset):
@@ -68,8 +70,6 @@ class TFRecordDataset(MappableDataset):
         cache: Any = None,
         compression_type: str | None = None,
     ) -> None:
-        from mycel.mindrecord.tfrecord import Places, read_records, record_spans
-
         super().__init__(num_parallel_workers, cache=cache)
         kind = "TFRecordDataset"
         shards = check_files(kind, shuffle, num_samples, num_shards, shard_id)
@@ -138,8 +138,6 @@ class TFRecordDataset(MappableDataset):
         return [known[name] for name in columns or known]
 
     def _example(self, number: int) -> dict[str, Any]:
-        from mycel.mindrecord.tfrecord import parse_example
-
         return dict(parse_example(self._content(number)))
 
     def _content(self, number: int) -> bytes:
@@ -181,8 +179,6 @@ class TFRecordDataset(MappableDataset):
 
     def _together(self, numbers: list[int]) -> list[Column] | None:
         """Return the columns of several records, or None where they are to be parsed one by one."""
-        from mycel.mindrecord.tfrecord_parsing import parse_rows
-
         if any("shape" in column or column.get("type") == "string" for column in self._wanted):
             return None
         try:

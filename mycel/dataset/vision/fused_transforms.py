@@ -30,7 +30,7 @@ from mycel.dataset.vision.batched_regions import Unlike, Windows
 from mycel.dataset.vision.codecs import jpeg
 from mycel.dataset.vision.enums import Inter
 from mycel.dataset.vision.lazy_regions import Part, can_resize, write, writes
-from mycel.dataset.vision.resize import Resize
+from mycel.dataset.vision.resize import Resize, resize
 
 Operation = Callable[..., Any]
 
@@ -51,8 +51,6 @@ def _resized(part: Part, size: tuple[int, int], kind: Inter) -> Part:
         raise _Left
     if can_resize(part.shape, size, kind):
         return part._replace(size=size, kind=kind)
-    from mycel.dataset.vision.resize import resize
-
     return Part.of(resize(_computed(part), size, kind, 0))
 
 

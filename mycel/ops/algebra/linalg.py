@@ -12,6 +12,8 @@ from mycel._src.compiler.ir.dims import product
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import matrix_product as L
 from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims.base import broadcast_shapes
+from mycel._src.compiler.prims.shape import CONCAT
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
@@ -20,6 +22,7 @@ from mycel._src.tensors.core.fused import fused
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, cast
 from mycel.ops._operands import (
     axis_of,
+    broadcast,
     iota,
     matched,
     need_matched,
@@ -28,7 +31,9 @@ from mycel.ops._operands import (
     permuted,
     reshaped,
     run,
+    select,
     size_of,
+    take_slice,
     term,
 )
 
@@ -401,8 +406,6 @@ def trace(input: Any) -> Tensor:
     x = operand("trace", input)
     _ranked("trace", 2, x)
     here = run(E.eq, iota(x.shape, 0, D.int32), iota(x.shape, 1, D.int32))
-    from mycel.ops._operands import select
-
     return run(R.reduce_sum, select(here, x, 0), axes=(0, 1), keepdims=False)
 
 
@@ -432,10 +435,6 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Tensor:
     >>> ms.ops.cross(ms.Tensor([1.0, 0.0, 0.0]), ms.Tensor([0.0, 1.0, 0.0])).tolist()
     [0.0, 0.0, 1.0]
     """
-    from mycel._src.compiler.prims.base import broadcast_shapes
-    from mycel._src.compiler.prims.shape import CONCAT
-    from mycel.ops._operands import broadcast, take_slice
-
     a, b = operands("cross", input, other)
     shape = broadcast_shapes(a.shape, b.shape)
     a, b = broadcast(a, shape), broadcast(b, shape)
@@ -457,8 +456,6 @@ def matrix_power(input: Any, n: int) -> Tensor:
     >>> ms.ops.matrix_power(ms.Tensor([[1.0, 1.0], [0.0, 1.0]]), 3).tolist()
     [[1.0, 3.0], [0.0, 1.0]]
     """
-    from mycel.ops._operands import broadcast
-
     x = operand("matrix_power", input)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"matrix_power: the matrices must be square, not {x._type}")

@@ -36,6 +36,7 @@ from mycel.ops._operands import (
     take_slice,
     term,
 )
+from mycel.ops.arrange import pad
 from mycel.ops.creation import ones, zeros
 
 __all__ = ["combined_non_max_suppression", "nms_with_mask", "non_max_suppression", "non_max_suppression_with_overlaps"]
@@ -288,6 +289,4 @@ def _size(name: str, value: Any) -> int:
 
 def _grown(x: Tensor, size: int) -> Tensor:
     """Return `x` with zeros added at the end of axis 1 up to a size."""
-    from mycel.ops.arrange import pad
-
     return pad(x, (*(0, 0) * (x.ndim - 2), 0, size - int(x.shape[1]))) if size > int(x.shape[1]) else x

@@ -9,6 +9,7 @@ from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import Unsupported
+from mycel.ops.operations.custom_sources import imported, library_of, options_of, paths_for_modules
 
 __all__ = ["CustomOpBuilder"]
 
@@ -75,8 +76,6 @@ class CustomOpBuilder:
     def build(self) -> str:
         """Compile the sources, and return the path of the library."""
         # What starts compilers is loaded when one is needed.
-        from mycel.ops.operations.custom_sources import library_of, options_of, paths_for_modules
-
         owner = f"CustomOpBuilder: {self.name!r}"
         if self.backend == "Ascend":
             raise Unsupported(f"{owner} cannot be built for Ascend; leave backend out")
@@ -91,6 +90,4 @@ class CustomOpBuilder:
 
     def load(self) -> ModuleType:
         """Compile the sources, and return the module that they define."""
-        from mycel.ops.operations.custom_sources import imported
-
         return imported(self.name, self.build())

@@ -7,6 +7,7 @@ from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims.convolution.conv import conv_grad_input
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.ops import (
@@ -313,8 +314,6 @@ class Conv3D(
 
 
 def _convolve_back(p: Any, ct: Any, weight: Any, input_shape: Any) -> Tensor:
-    from mycel._src.compiler.prims.convolution.conv import conv_grad_input
-
     if p.mode != 1:
         raise ValueError(f"{p.name}: mode must be 1, cross-correlation, not {p.mode}")
     y, w = operands(p.name, _channels_first(p, ct), weight)

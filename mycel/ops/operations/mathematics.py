@@ -37,6 +37,7 @@ from mycel.ops._operands import constant_like as like
 from mycel.ops.algebra import decompositions, linalg, linear_systems, matrices, norms
 from mycel.ops.algebra.least_squares import matrix_solve_ls, tridiagonal_product
 from mycel.ops.algebra.matrix_logarithm import matrix_logarithm
+from mycel.ops.complex_numbers import real
 from mycel.ops.incomplete_beta import betainc
 from mycel.ops.operations.attributes import (
     Attribute,
@@ -52,6 +53,7 @@ from mycel.ops.operations.attributes import (
 )
 from mycel.ops.operations.inputs import NUMBER, WHOLE
 from mycel.ops.operations.primitive import Primitive, need_dimensions, need_one_shape, operations_of
+from mycel.ops.segments import unsorted_segment_sum
 from mycel.ops.variants import eps
 
 __all__: list[str] = []
@@ -254,8 +256,6 @@ def _nth(p: Any, x: Any, n: Any) -> Tensor:
 
 def _counted(values: Tensor, weights: Tensor, size: int) -> Tensor:
     """Return the sum of the weights of each value below `size`; other values do not count."""
-    from mycel.ops.segments import unsorted_segment_sum
-
     place = flat(values)
     place = select(run(E.lt, place, like(size, place)), place, -1)
     return unsorted_segment_sum(flat(weights), place, size)
@@ -393,8 +393,6 @@ def _transform(p: Any, x: Any) -> Tensor:
         return (fourier.rfftn if p.onesided else fourier.fftn)(value, None, dims, p.norm)
     if p.onesided:
         return fourier.irfftn(value, tuple(p.signal_sizes) or None, dims, p.norm)
-    from mycel.ops.complex_numbers import real
-
     return real(fourier.ifftn(value, None, dims, p.norm))
 
 

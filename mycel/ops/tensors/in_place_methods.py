@@ -19,6 +19,7 @@ from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core import eager, views
 from mycel._src.tensors.core.tensor import Tensor, cast
+from mycel.common.generator import default_generator
 from mycel.ops import activation, creation, elementwise, gather_scatter, masked_selection, math, random
 from mycel.ops._operands import broadcast, cast_index, flat, number_of, operand, reshaped, run, size_of, term
 from mycel.ops.algebra import linalg
@@ -132,8 +133,6 @@ def _drawn(name: str, draw: Callable[..., Tensor]) -> Any:
     """Return the method `name`, which writes what `draw` draws into the tensor."""
 
     def method(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Tensor:
-        from mycel.common.generator import default_generator
-
         return self._replace(cast(draw(self, generator or default_generator, *args, **named), self.dtype))
 
     _named(method, name, "Return the tensor itself, after writing random numbers from `generator` or the default one.")
@@ -179,8 +178,6 @@ def _bernoulli(self: Tensor, *, generator: Any = None) -> Tensor:
     """Return 1 with the probability that each element names and 0 otherwise, in the
     tensor's type.
     """
-    from mycel.common.generator import default_generator
-
     return cast(
         random.draw(distributions.uniform, self.shape, generator or default_generator, dtype=D.float32) < self,
         self.dtype,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mycel._src.compiler.ir.types import TensorType, Type, tensor_type
+from mycel._src.foundation.dtype import from_any
 
 if TYPE_CHECKING:
     from mycel._src.compiler.prims.base import Primitive
@@ -277,6 +278,4 @@ def substitute(outputs: Iterable[Node], replacement: Mapping[Node, Node]) -> lis
 
 def static_type(array: np.ndarray[Any, Any]) -> TensorType:
     """Return the type of a NumPy array."""
-    from mycel._src.foundation.dtype import from_any
-
     return tensor_type(tuple(int(d) for d in array.shape), from_any(array.dtype))

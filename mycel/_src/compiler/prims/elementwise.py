@@ -23,6 +23,7 @@ from mycel._src.compiler.prims.base import (
     Sample,
     batch_elementwise,
     broadcast_shapes,
+    constant,
     register,
     same_dtype,
 )
@@ -466,8 +467,6 @@ SELECT: Primitive = register(
 
 def select(condition: Node, x: Any, y: Any) -> Node:
     """Return `x` where `condition` holds, else `y`; either may be a Python scalar."""
-    from mycel._src.compiler.prims.base import constant
-
     like = x.dtype if isinstance(x, Node) else y.dtype
     chosen = [v if isinstance(v, Node) else constant(v, like) for v in (x, y)]
     return SELECT(condition, *chosen)
@@ -475,8 +474,6 @@ def select(condition: Node, x: Any, y: Any) -> Node:
 
 def zero_like(x: Node) -> Node:
     """Return a scalar zero with the element type of `x`."""
-    from mycel._src.compiler.prims.base import constant
-
     return constant(0, x.dtype)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from mycel._src.compiler.ir.dims import same
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.ir.types import TensorType, tensor_type
+from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import (
     Cost,
     Primitive,
@@ -53,7 +54,6 @@ _FUNCTION = Facts()
 def unbroadcast(ct: Node, like: Node) -> Node:
     """Sum a cotangent over the axes along which `like` was broadcast."""
     from mycel._src.compiler.prims import reduce as R
-    from mycel._src.compiler.prims import shape as S
 
     if same(ct.shape, like.shape):
         return ct

@@ -15,6 +15,7 @@ from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.prims import shape_factors
 from mycel._src.compiler.prims.base import Cost, Primitive, Sample, broadcast_shapes, constant, register
+from mycel._src.compiler.prims.factors import starts_by_axis
 from mycel._src.foundation.dtype import DType, bool_, int32, int64
 from mycel._src.foundation.errors import ShapeError
 
@@ -437,7 +438,6 @@ def _iota_reference(*, shape: tuple[int, ...], axis: int, dtype: DType) -> Any:
 
 def _iota_part(whole: Node, inputs: Any, params: Any, starts: Any) -> Node:
     from mycel._src.compiler.prims import elementwise as E
-    from mycel._src.compiler.prims.factors import starts_by_axis
 
     start, part = starts_by_axis(whole, starts).get(params["axis"]), iota(**params)
     return part if start is None else E.add(part, E.cast(start, dtype=part.dtype))

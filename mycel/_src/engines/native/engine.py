@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.engines.base import Entry, Repetition, Sized, program_made
 from mycel._src.engines.host_engine import HostEngine
+from mycel._src.engines.native.llvm.target import host, processor
+from mycel._src.engines.native.runtime.runtime import runtime
 from mycel._src.engines.profile_hook import KnownCode
 
 if TYPE_CHECKING:
@@ -90,8 +92,6 @@ class NativeEngine(HostEngine):
 
     @property
     def identity(self) -> str:
-        from mycel._src.engines.native.llvm.target import host
-
         return host().identity
 
     def describe(self) -> dict[str, Any]:
@@ -100,19 +100,13 @@ class NativeEngine(HostEngine):
         return facts()
 
     def check_environment(self) -> None:
-        from mycel._src.engines.native.llvm.target import processor
-
         processor()
 
     @property
     def threads(self) -> int:
-        from mycel._src.engines.native.runtime.runtime import runtime
-
         return runtime().threads
 
     def set_threads(self, count: int) -> None:
-        from mycel._src.engines.native.runtime.runtime import runtime
-
         runtime().set_threads(count)
 
     def default_threads(self) -> int:
@@ -121,8 +115,6 @@ class NativeEngine(HostEngine):
         return default_threads()
 
     def sharing(self, count: int) -> Callable[[], Any] | None:
-        from mycel._src.engines.native.runtime.runtime import runtime
-
         return runtime().sharing(count)
 
     def known_code(self) -> KnownCode:

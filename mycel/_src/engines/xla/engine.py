@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.engines import buffers
 from mycel._src.engines.base import Entry, MemoryAccount, Repetition, Sized, Spread, Stages, Together, program_made
 from mycel._src.engines.host_engine import HostEngine
 from mycel._src.engines.profile_hook import KnownCode
@@ -50,8 +51,6 @@ class XlaEngine(HostEngine):
 
     def enter(self) -> None:
         """Raise ImportError without jax; make new buffers those of this engine."""
-        from mycel._src.engines import buffers
-
         if binding.version() is None:
             raise ImportError(binding.MISSING)
         from mycel._src.engines.xla.device_buffers import Held
@@ -65,8 +64,6 @@ class XlaEngine(HostEngine):
         binding.use(target)
 
     def leave(self) -> None:
-        from mycel._src.engines import buffers
-
         buffers.wrapping(None)
         config.listeners.remove(_on_settings)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mycel._src.foundation import arguments
+from mycel._src.foundation.log import logger
 from mycel._src.foundation.settings.ignored_context_options import OPTIONS, checked
 from mycel._src.foundation.system import locks
 
@@ -173,8 +174,6 @@ def set_context(**options: Any) -> None:
     >>> ms.set_context(mode=ms.PYNATIVE_MODE)
     """
     global jit_is_off
-    from mycel._src.foundation.log import logger
-
     jit_is_off = os.environ.get("MS_JIT") == "0"
     chosen = {name: _check(name, value) for name, value in options.items()}
     _decide(chosen)

@@ -13,9 +13,11 @@ from mycel._src.compiler.ir.printer import to_text
 from mycel._src.compiler.transforms.specialize import inner_sizes, specialize
 from mycel._src.engines.select import engine
 from mycel._src.foundation.settings.parallel_settings import current
+from mycel._src.staging.compiled.jit import Jit
 from mycel._src.staging.compiled.parallel_dispatch import dividing
 from mycel._src.staging.frontend.ast_interpreter.graph_breaks import Break
 from mycel._src.staging.frontend.source_code.tracebacks import describe_place
+from mycel._src.tensors.cells.cell import Cell
 
 if TYPE_CHECKING:
     from mycel._src.engines.reports import Account, Footprint
@@ -199,9 +201,6 @@ def compiled_of(fn: Any) -> tuple[Any, tuple[Any, ...]]:
     """Return the compiled function of a function, method or Cell, and the arguments that it is
     bound to.
     """
-    from mycel._src.staging.compiled.jit import Jit
-    from mycel._src.tensors.cells.cell import Cell
-
     function = getattr(fn, "__func__", fn)
     if isinstance(function, Jit):
         return function, () if function is fn else (fn.__self__,)

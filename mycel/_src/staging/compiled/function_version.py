@@ -22,6 +22,7 @@ from mycel._src.compiler.prims.nonzero_positions import positions
 from mycel._src.compiler.prims.parameter_assignment import assigned
 from mycel._src.compiler.transforms.specialize import inner_sizes, specialize
 from mycel._src.engines.error_messages import out_of_memory, told
+from mycel._src.engines.select import compile_graph
 from mycel._src.foundation.errors import CompileError
 from mycel._src.foundation.python_runtime import finalization
 from mycel._src.foundation.settings import config
@@ -266,8 +267,6 @@ class Version:
 
     def compile(self) -> Callable[..., Any]:
         """Return the native program of the graph."""
-        from mycel._src.engines.select import compile_graph
-
         _with_program.add(self)
         try:
             with deep_stack():

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mycel._src.compiler.transforms.specialize import specialize
 from mycel._src.engines.error_messages import readable
+from mycel._src.engines.select import engine
 from mycel._src.foundation.errors import CompileError
 from mycel._src.staging.compiled.call_signature import key_of
+from mycel._src.staging.compiled.explain import compiled_of
 
 if TYPE_CHECKING:
     from mycel._src.engines.reports import Footprint
@@ -91,10 +94,6 @@ def estimate(fn: Any, *args: Any, **kwargs: Any) -> Estimate:
     >>> found.total >= (16 + 16 + 4) << 20
     True
     """
-    from mycel._src.compiler.transforms.specialize import specialize
-    from mycel._src.engines.select import engine
-    from mycel._src.staging.compiled.explain import compiled_of
-
     compiled, bound = compiled_of(fn)
     version, plan = compiled.look(bound + args, kwargs)
     if version is None:

@@ -21,6 +21,7 @@ from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims import shape as S
 from mycel._src.foundation.errors import VmapError
 from mycel._src.foundation.pytree import fixed_in, flatten, map_fixed, unflatten
+from mycel._src.staging.compiled.jit import Jit
 from mycel._src.staging.frontend.calls.frames import Closure
 from mycel._src.staging.frontend.graph_building.stage import Stage, current_stage
 from mycel._src.staging.frontend.vmap_stage import Level, Mapped
@@ -68,8 +69,6 @@ class _Vmap:
         if current_stage() is not None:
             return self._run(*args, **kwargs)
         if self._compiled is None:
-            from mycel._src.staging.compiled.jit import Jit
-
             self._compiled = Jit(self._run)
             self._compiled.__qualname__ = f"vmap of {getattr(self.fn, '__qualname__', type(self.fn).__name__)}"
         return self._compiled(*args, **kwargs)

@@ -15,6 +15,7 @@ from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import arguments
 from mycel._src.foundation.pytree import flatten, map_leaves, unflatten
 from mycel._src.foundation.settings import config
+from mycel._src.staging.compiled.jit import Jit
 from mycel._src.staging.derivatives.gradient import cotangents_for, shaped_like
 from mycel._src.staging.derivatives.transformed_function import (
     Marked,
@@ -93,8 +94,6 @@ def _is_compiling() -> bool:
 
 @functools.cache
 def _compiled(function: Any) -> Any:
-    from mycel._src.staging.compiled.jit import Jit
-
     return Jit(function)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from mycel._src.foundation import arguments
+from mycel._src.foundation import dtype as D
 from mycel._src.foundation.log import logger
 from mycel._src.foundation.python_runtime.tracebacks import at_border
 from mycel._src.foundation.settings import config
@@ -402,8 +403,6 @@ class Cell(CellHooks, CellState, CellExtras, CellText):
         >>> net(ms.ops.ones((1, 3))).dtype, net.weight.dtype
         (mindspore.float16, mindspore.float32)
         """
-        from mycel._src.foundation import dtype as D
-
         flags = {D.float16: "fp16", D.float32: "fp32", D.bfloat16: "bf16"}
         if not isinstance(dst_type, D.DType) or dst_type not in flags:
             named = dst_type.name if isinstance(dst_type, D.DType) else repr(dst_type)

@@ -9,6 +9,9 @@ from typing import Any
 
 from mycel._src.foundation import arguments
 from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.autograd.forward_reuse import record_call
+from mycel._src.tensors.core.autograd.gradient_hooks import attach_bprop, by_position, watch_cell
+from mycel._src.tensors.core.autograd.saved_tensors import saved_tensors_hooks
 from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["CellHooks", "HookHandle", "WithKwargs", "state_epoch"]
@@ -183,8 +186,6 @@ class CellHooks:
         >>> float(ms.grad(net)(ms.Tensor(0.0)))
         0.25
         """
-        from mycel._src.tensors.core.autograd.saved_tensors import saved_tensors_hooks
-
         saved_tensors_hooks(pack_hook, unpack_hook)
         self.__dict__["_saved_hooks"] = (pack_hook, unpack_hook)
         state_epoch.value += 1
@@ -220,8 +221,6 @@ class CellHooks:
 
     def _call_recorded(self, args: tuple[Any, ...]) -> Any:
         """Call the cell, and keep the recording for the gradient that `set_grad` announced."""
-        from mycel._src.tensors.core.autograd.forward_reuse import record_call
-
         own = self.__dict__
         own["_recorded_call"] = None
         known = own.get("_parameters_known")
@@ -237,8 +236,6 @@ class CellHooks:
         `finish`, unless None, changes the output before backward hooks are attached to it.
         """
         if self._saved_hooks is not None:
-            from mycel._src.tensors.core.autograd.saved_tensors import saved_tensors_hooks
-
             with saved_tensors_hooks(*self._saved_hooks):
                 return self._own_derivative(construct, args, kwargs, finish)
         return self._own_derivative(construct, args, kwargs, finish)
@@ -254,8 +251,6 @@ class CellHooks:
         if context is None or (bprop is None and not before and not after):
             output = construct(*args, **kwargs)
             return output if finish is None else finish(output)
-        from mycel._src.tensors.core.autograd.gradient_hooks import attach_bprop, by_position, watch_cell
-
         if bprop is not None and (kwargs or _has_defaults(type(self).construct)):
             args = by_position(self, args, kwargs)
 

@@ -20,6 +20,7 @@ from mycel._src.compiler.ir.symbols import declared_shape
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.complex import complex_abs
+from mycel._src.compiler.prims.shape import SIZE
 from mycel._src.engines import buffers
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
@@ -585,8 +586,6 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
     if isinstance(value, Tensor):
         return value if dtype is None or value._type.dtype is D.from_any(dtype) else cast(value, D.from_any(dtype))
     if isinstance(value, Dim):
-        from mycel._src.compiler.prims.shape import SIZE
-
         return eager.apply(SIZE, dim=value, dtype=D.from_any(dtype or D.int64))
     return Tensor(value, dtype)
 

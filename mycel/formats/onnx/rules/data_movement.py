@@ -18,6 +18,7 @@ from mycel.formats.onnx.operation import (
     apply,
     as_type,
     broadcast,
+    kind_of,
     moved,
     number,
     pad,
@@ -337,8 +338,6 @@ def _trilu(op: Operation, x: Tensor, k: Any = None) -> Tensor:
 
 @rule("EyeLike")
 def _eye_like(op: Operation, x: Tensor) -> Tensor:
-    from mycel.formats.onnx.operation import kind_of
-
     rows, columns = x.shape
     row = apply(S.iota, shape=(rows, columns), axis=0, dtype=D.int64)
     column = apply(S.iota, shape=(rows, columns), axis=1, dtype=D.int64)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
+from mycel._src.compiler.prims import complex as X
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.indexing import index as I
@@ -101,8 +102,6 @@ def _real_inverse(x: Tensor, axis: int, size: int) -> Tensor:
 
 
 def _complex(re: Tensor, im: Tensor) -> Tensor:
-    from mycel._src.compiler.prims import complex as X
-
     found: Tensor = apply(X.complex_, re, im)
     return found
 

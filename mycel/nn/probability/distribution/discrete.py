@@ -17,6 +17,7 @@ from mycel.errors import ShapeError
 from mycel.nn.probability.distribution import sampling
 from mycel.nn.probability.distribution.base import NUMBERS, Distribution
 from mycel.ops.random_rejection import poisson_numbers
+from mycel.ops.special import igamma, igammac
 
 __all__ = ["Bernoulli", "Categorical", "Geometric", "Poisson"]
 
@@ -162,14 +163,10 @@ class Poisson(Distribution):
         return ops.where(held, ops.xlogy(k, rate) - rate - ops.lgamma(k + 1.0), -math.inf)
 
     def _cdf(self, value: Tensor, rate: Tensor) -> Tensor:
-        from mycel.ops.special import igammac
-
         k = ops.floor(value)
         return ops.where(k < 0.0, 0.0, igammac(ops.relu(k) + 1.0, rate))
 
     def _survival_function(self, value: Tensor, rate: Tensor) -> Tensor:
-        from mycel.ops.special import igamma
-
         k = ops.floor(value)
         return ops.where(k < 0.0, 1.0, igamma(ops.relu(k) + 1.0, rate))
 

@@ -11,6 +11,7 @@ from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.probability.distribution import sampling
 from mycel.nn.probability.distribution.base import FLOATS, Distribution
 from mycel.ops.random_rejection import gamma_numbers
+from mycel.ops.special import igamma, igammac
 
 __all__ = ["Beta", "Exponential", "Gamma"]
 
@@ -104,13 +105,9 @@ class Gamma(Distribution):
         return ops.where(inside, ops.xlogy(c, rate) + ops.xlogy(c - 1.0, x) - rate * x - ops.lgamma(c), -math.inf)
 
     def _cdf(self, value: Tensor, c: Tensor, rate: Tensor) -> Tensor:
-        from mycel.ops.special import igamma
-
         return igamma(c, rate * ops.relu(value))
 
     def _survival_function(self, value: Tensor, c: Tensor, rate: Tensor) -> Tensor:
-        from mycel.ops.special import igammac
-
         return igammac(c, rate * ops.relu(value))
 
     def _mean(self, c: Tensor, rate: Tensor) -> Tensor:

@@ -23,6 +23,7 @@ from mycel._src.compiler.ir.symbol_binding import Binder
 from mycel._src.compiler.ir.types import TensorType, Type, tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import SERVICES, Primitive, Sample, get_item, register
+from mycel._src.compiler.prims.control_flow.while_gradient import loop_vjp
 from mycel._src.compiler.prims.shape import zeros_like
 from mycel._src.foundation.bounded_caches import MANY, RememberedOf
 from mycel._src.foundation.dtype import bool_, float64, int64
@@ -146,8 +147,6 @@ def _loop_reference(*operands: Any, test: Graph, body: Graph, carried: int) -> t
 
 
 def _loop_vjp(ct: Any, out: Any, *operands: Node, **params: Any) -> Any:
-    from mycel._src.compiler.prims.control_flow.while_gradient import loop_vjp
-
     return loop_vjp(ct, out, *operands, **params)
 
 

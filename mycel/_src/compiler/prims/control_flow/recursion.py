@@ -23,6 +23,7 @@ from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import Type, tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import SERVICES, Primitive, Sample, get_item, register
+from mycel._src.compiler.prims.control_flow.control import cond
 from mycel._src.compiler.prims.shape import zeros_like
 from mycel._src.foundation.dtype import float64, int64
 
@@ -129,8 +130,6 @@ def _vjp(ct: Sequence[Node | None], out: Any, *operands: Node, graph: Graph, lab
 
 def _sample() -> dict[str, Any]:
     """Return the parameters of a recursion for tests: x ** n as x * x ** (n - 1)."""
-    from mycel._src.compiler.prims.control_flow.control import cond
-
     n, x = input_node(tensor_type((), int64), "n"), input_node(tensor_type((3,), float64), "x")
     stop = [input_node(t, "operand") for t in (n.type, x.type)]
     go = [input_node(t, "operand") for t in (n.type, x.type)]

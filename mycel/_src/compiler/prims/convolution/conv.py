@@ -23,6 +23,7 @@ import numpy as np
 from mycel._src.compiler.ir.dims import DimLike, InconclusiveDimension, product
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.ir.types import TensorType, tensor_type
+from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import (
@@ -41,6 +42,7 @@ from mycel._src.compiler.prims.convolution.conv_factors import (
     conv_grad_weight_factors,
 )
 from mycel._src.compiler.prims.elementwise_records import FLOATS
+from mycel._src.compiler.prims.matrix_product import matmul, swap_last
 from mycel._src.foundation.errors import ShapeError
 
 __all__ = ["conv", "conv_grad_input", "conv_grad_weight", "window_output"]
@@ -378,8 +380,6 @@ def _matrix(w: Node, groups: DimLike) -> Node:
 
 
 def _expand(x: Node, w: Node, *, strides: Any, padding: Any, dilation: Any, groups: DimLike) -> Node:
-    from mycel._src.compiler.prims.matrix_product import matmul
-
     out = window_output("conv", x.shape[2:], w.shape[2:], strides, padding, dilation)
     patches = _patches(x, w.shape[2:], out, strides, padding, dilation, groups)
     return S.reshape(matmul(_matrix(w, groups), patches), (x.shape[0], w.shape[0], *out))
@@ -388,9 +388,6 @@ def _expand(x: Node, w: Node, *, strides: Any, padding: Any, dilation: Any, grou
 def _grad_input_expand(
     ct: Node, w: Node, *, input_shape: Shape, strides: Any, padding: Any, dilation: Any, groups: DimLike
 ) -> Node:
-    from mycel._src.compiler.prims import elementwise as E
-    from mycel._src.compiler.prims.matrix_product import matmul, swap_last
-
     n, c, out, kernel = input_shape[0], input_shape[1], tuple(ct.shape[2:]), tuple(w.shape[2:])
     flat = S.reshape(ct, (n, groups, w.shape[0] // groups, product(out)))
     columns = matmul(swap_last(_matrix(w, groups)), flat)
@@ -411,8 +408,6 @@ def _grad_input_expand(
 def _grad_weight_expand(
     x: Node, ct: Node, *, weight_shape: Shape, strides: Any, padding: Any, dilation: Any, groups: DimLike
 ) -> Node:
-    from mycel._src.compiler.prims.matrix_product import matmul, swap_last
-
     out = tuple(ct.shape[2:])
     if any(isinstance(d, int) and d == 0 for d in (x.shape[0], *weight_shape)):
         return S.broadcast_to(constant(0, x.dtype), tuple(weight_shape))

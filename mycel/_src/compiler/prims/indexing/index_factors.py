@@ -14,6 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.base import constant
 from mycel._src.compiler.prims.factors import ANYTHING, Factor, named, starts_by_axis
 
 if TYPE_CHECKING:
@@ -48,9 +51,6 @@ def _of_others(indices: Node, start: Node, size: DimLike, own: DimLike, axis: in
 
     Those of other rows are `own`, which is to be dropped. `axis` and `bounds` are for the check.
     """
-    from mycel._src.compiler.prims import elementwise as E
-    from mycel._src.compiler.prims.base import constant
-
     whole, rows = constant(size, indices.dtype), constant(own, indices.dtype)
     start = start if start.dtype is indices.dtype else E.cast(start, dtype=indices.dtype)
     front = _checked(indices, size, axis, bounds)
@@ -68,8 +68,6 @@ def _checked(indices: Node, size: DimLike, axis: int, bounds: str) -> Node:
 
 def _counted_once(whole: Node, x: Node, starts: Starts) -> Node:
     """Return what is written to, in parts but the first one the neutral element of the mode."""
-    from mycel._src.compiler.prims import elementwise as E
-
     mode = whole.params["mode"]
     for factor, start in zip(whole.prim.factors(whole) if whole.prim and whole.prim.factors else (), starts):
         if start is not None and factor.combine and mode in ("add", "mul"):
@@ -197,8 +195,6 @@ def nd_part(whole: Node, inputs: Any, params: Any, starts: Starts) -> Node:
 
     `whole`, `inputs`, `params` and `starts` are those of `Primitive.part`.
     """
-    from mycel._src.compiler.prims import shape as S
-
     assert whole.prim is not None
     params, (x, indices, *updates) = dict(params), inputs
     last = indices.type.rank - 1

@@ -23,6 +23,7 @@ from mycel._src.staging.frontend.control_flow.conditionals import truth
 from mycel._src.staging.frontend.control_flow.loop_unrolling import TensorRange
 from mycel._src.staging.frontend.graph_building.stage import Stage, is_staged
 from mycel._src.staging.frontend.graph_building.symbolic_sizes import FUNCTIONS, SizeRange, converted, number_of
+from mycel._src.staging.frontend.specialization import guards
 from mycel._src.staging.frontend.specialization.mutable_numbers import number_class
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.binary_operators import pair
@@ -154,8 +155,6 @@ def _hasattr(stage: Stage, args: Any, kwargs: Any) -> Any:
 
 
 def _note_absence(stage: Stage, target: Any, name: str) -> None:
-    from mycel._src.staging.frontend.specialization import guards
-
     if not is_staged(target) and not stage.is_fresh(target):
         stage.guards.attribute(target, name, guards.MISSING)
 

@@ -31,6 +31,7 @@ from mycel._src.compiler.prims.base import GET_ITEM, Cost, Primitive
 from mycel._src.compiler.prims.control_flow import control as C
 from mycel._src.engines import buffers, nonfinite
 from mycel._src.engines.error_messages import out_of_memory
+from mycel._src.engines.select import compile_graph
 from mycel._src.foundation.bounded_caches import MANY, SOME, Remembered, RememberedOf
 from mycel._src.foundation.errors import CompileError, NeedsValue, Unsupported
 from mycel._src.foundation.python_runtime import finalization
@@ -42,6 +43,7 @@ from mycel._src.staging.frontend.graph_building.stage import MISSING, Capture, i
 from mycel._src.staging.frontend.graph_building.staged_views import is_open, is_unchanged, resolve_all, tidy
 from mycel._src.staging.frontend.source_code.tracebacks import describe_place
 from mycel._src.staging.frontend.specialization.guards import Guards
+from mycel._src.tensors.cells.cell import Cell, compiler
 from mycel._src.tensors.core.execution_context import Context
 from mycel._src.tensors.core.tensor import Tensor, make
 from mycel._src.tensors.core.views import View, outdate
@@ -387,8 +389,6 @@ class LiveStage(Interpreter):
 
 
 def _unit_of(fn: Any) -> Any:
-    from mycel._src.tensors.cells.cell import Cell, compiler
-
     if isinstance(fn, Cell):
         return fn._compiled()
     return _units.of(fn, lambda: compiler.unit(getattr(fn, "_run", fn)))
@@ -419,8 +419,6 @@ _numbers = Remembered[str, tuple[Any, ...]]("numbers in segments", SOME)
 
 def _program(graph: Graph) -> Callable[..., Any]:
     """Return the program of a segment that `_settled` returned."""
-    from mycel._src.engines.select import compile_graph
-
     key = structural_hash(graph)
     if nonfinite.is_on():
         return nonfinite.program_of(key, graph)

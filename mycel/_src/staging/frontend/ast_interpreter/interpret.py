@@ -43,6 +43,7 @@ from mycel._src.staging.frontend.source_code.scope_analysis import scope_of
 from mycel._src.staging.frontend.source_code.tracebacks import note_place
 from mycel._src.staging.frontend.specialization import guards as G
 from mycel._src.staging.frontend.specialization.guards import lookup
+from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["Interpreter"]
@@ -217,8 +218,6 @@ def _guard_receiver(stage: Stage, target: Any) -> None:
     """Guard the attributes of a Cell that a method of the library may read, and which of its
     parameters are trained.
     """
-    from mycel._src.tensors.cells.cell import Cell
-
     # A Cell whose constructor is running has nothing yet.
     if isinstance(target, Cell) and "_cells" in target.__dict__:
         for _, cell in target.cells_and_names():

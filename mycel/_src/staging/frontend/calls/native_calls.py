@@ -35,6 +35,7 @@ from mycel._src.staging.frontend.graph_building.stage import Stage, current_stag
 from mycel._src.staging.frontend.source_code import tracebacks
 from mycel._src.staging.frontend.specialization.guards import MISSING
 from mycel._src.staging.frontend.specialization.snapshots import IMMUTABLE, is_closed
+from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["PROCESS_MODULES", "refuse_unseen", "see", "see_call", "see_library", "see_result", "watched"]
@@ -45,8 +46,6 @@ def see(stage: Stage, value: Any, depth: int = 0) -> None:
     kind = type(value)
     if kind in IMMUTABLE or isinstance(value, (Tensor, type, np.generic)):
         return
-    from mycel._src.tensors.cells.cell import Cell
-
     if isinstance(value, Cell):
         if not stage.is_fresh(value):
             for _, cell in value.cells_and_names():

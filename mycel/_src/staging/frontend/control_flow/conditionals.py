@@ -20,7 +20,7 @@ import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph, Node, Where, current_where, input_node, set_where, substitute
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims.base import constant
+from mycel._src.compiler.prims.base import constant, get_item
 from mycel._src.compiler.prims.control_flow import control as C
 from mycel._src.compiler.prims.shape import reshape
 from mycel._src.foundation import dtype as D
@@ -559,8 +559,6 @@ def _harmless(node: Node) -> bool:
 
 
 def outputs_of_call(stage: Stage, node: Node) -> list[Node]:
-    from mycel._src.compiler.prims.base import get_item
-
     parts = [get_item(node, i) for i in range(len(node.type))]
     stage.scope.own.add(node)
     stage.scope.own.update(parts)

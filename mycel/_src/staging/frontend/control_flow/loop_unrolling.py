@@ -27,6 +27,7 @@ from mycel._src.staging.frontend.control_flow.conditionals import (
 from mycel._src.staging.frontend.control_flow.tensor_loops import Loop, Run, next_test, staged_loop, without
 from mycel._src.staging.frontend.graph_building.stage import Stage, Unfinished
 from mycel._src.staging.frontend.graph_building.symbolic_sizes import SizeRange, giving_up, number_of, open_test
+from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.tensor import Tensor, make_staged
 
@@ -87,8 +88,6 @@ def run_for(f: Any, loop: Loop, items: Any, store: Any) -> Any:
                 return _sized(f, loop, SizeRange(0, items.shape[0], 1), lambda g, i: store(g, items[i]))
 
             return stage.attempt(loop.where, counted, lambda: _rounds(f, loop, iter(items), store))
-        from mycel._src.tensors.cells.cell import Cell
-
         stage.need_own_iterator(items)
         if isinstance(items, Cell):
             stage.guards.cell(items)

@@ -29,6 +29,10 @@ from mycel._src.compiler.ir.dims import Dim, DimLike, symbol
 from mycel._src.compiler.ir.symbol_binding import Binder
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.prims.nonzero_positions import positions
+from mycel._src.compiler.transforms.specialize import specialize
+from mycel._src.engines import nonfinite
+from mycel._src.engines.select import compile_graph, engine
+from mycel._src.engines.size_specialization import programs_of, types_for
 from mycel._src.foundation.dtype import DType
 
 if TYPE_CHECKING:
@@ -104,10 +108,6 @@ class Symbolic:
 
     def entry(self, sizes: Mapping[str, int]) -> Callable[..., Any]:
         """Return the program for actual sizes."""
-        from mycel._src.compiler.transforms.specialize import specialize
-        from mycel._src.engines.select import engine
-        from mycel._src.engines.size_specialization import programs_of
-
         if self.programs is None:
             # Before the program pinned a symbol, its size was written as the symbol; from then on,
             # as the number.
@@ -278,8 +278,6 @@ class Dimensions:
 
 def bound(symbolic: Symbolic, sizes: dict[str, int]) -> Version:
     """Return a copy of a version with symbols that runs the program for actual sizes."""
-    from mycel._src.engines.size_specialization import types_for
-
     made = copy.copy(symbolic.version)
     made.symbolic, made.sizes = symbolic, sizes
     symbolic.version.kept = None
@@ -293,10 +291,7 @@ def compiled(version: Version) -> Callable[..., Any]:
 
     The latter returns buffers and types.
     """
-    from mycel._src.compiler.transforms.specialize import specialize
-    from mycel._src.engines import nonfinite
     from mycel._src.engines.data_dependent_phases import Phases
-    from mycel._src.engines.select import compile_graph
 
     if version.is_open:
         owner = version.symbolic or version

@@ -28,6 +28,7 @@ import numpy as np
 from mycel._src.engines import buffers
 from mycel._src.foundation.errors import CompileError
 from mycel._src.staging.frontend.specialization.snapshots import CONTAINERS, PLAIN, PLAIN_SET, frozen, reach, snapshot
+from mycel._src.tensors.cells.cell import Cell, state_epoch
 
 __all__ = ["Guards", "frozen", "lookup"]
 
@@ -583,12 +584,8 @@ def lookup(kind: type, name: str) -> Any:
 
 
 def _is_cell(value: Any) -> bool:
-    from mycel._src.tensors.cells.cell import Cell
-
     return isinstance(value, Cell)
 
 
 def _epoch() -> Any:
-    from mycel._src.tensors.cells.cell import state_epoch
-
     return state_epoch

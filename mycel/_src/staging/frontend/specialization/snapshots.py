@@ -22,6 +22,7 @@ import numpy as np
 from mycel._src.compiler.ir.graph import current_where
 from mycel._src.foundation.dtype import DType
 from mycel._src.foundation.errors import CompileError
+from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 
@@ -188,8 +189,6 @@ class Snapshot:
             return (kind, Same(value.__func__), self.of(value.__self__))
         if kind.__name__ == "partial":
             return (kind, Same(value.func), self.of(value.args), self.of(value.keywords))
-        from mycel._src.tensors.cells.cell import Cell
-
         if isinstance(value, Cell) or is_closed(value, kind):
             return Same(value)
         own = self._own(value)

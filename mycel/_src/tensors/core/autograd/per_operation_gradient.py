@@ -27,6 +27,7 @@ from mycel._src.compiler.prims.control_flow import control as C
 from mycel._src.compiler.prims.elementwise import identity
 from mycel._src.compiler.prims.indexing.index import take_add
 from mycel._src.compiler.transforms.grad import sum_of, vjp
+from mycel._src.engines.select import compile_small
 from mycel._src.foundation.bounded_caches import MANY, Remembered
 from mycel._src.foundation.python_runtime import garbage_collection
 from mycel._src.foundation.settings import config
@@ -109,8 +110,6 @@ _copies = Remembered[TensorType, Callable[..., Any]]("copies of cotangents", MAN
 
 
 def _compiled(graph: Graph) -> Callable[..., Any]:
-    from mycel._src.engines.select import compile_small
-
     return compile_small(graph)
 
 

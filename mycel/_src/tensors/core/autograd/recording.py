@@ -32,6 +32,7 @@ from mycel._src.compiler.prims.parameter_assignment import assigned
 from mycel._src.compiler.prims.saved_for_backward import SAVED, SAVED_ALONE
 from mycel._src.compiler.transforms.residuals import link
 from mycel._src.engines import buffers
+from mycel._src.engines.select import compile_graph
 from mycel._src.foundation.bounded_caches import SOME, Remembered
 from mycel._src.foundation.pytree import flatten
 from mycel._src.foundation.settings import config
@@ -549,8 +550,6 @@ class Recorder(Recording):
     def _build(
         self, kind: str, order: Sequence[Node], roots: Sequence[Node], given: Sequence[Tensor], wrt: Sequence[Node]
     ) -> _Derived:
-        from mycel._src.engines.select import compile_graph
-
         graph, used, places = derived(kind, order, roots, [g._type for g in given], wrt, partial(_has_value, self))
         return None if graph is None else compile_graph(graph), used, places
 

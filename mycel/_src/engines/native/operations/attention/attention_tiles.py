@@ -19,7 +19,15 @@ from mycel._src.engines.native.kernels.codegen import NAME
 from mycel._src.engines.native.llvm.function_builder import Code
 from mycel._src.engines.native.llvm.target import target
 from mycel._src.engines.native.math.exponential import exp_reduced, reduce
-from mycel._src.engines.native.math.expression_builder import Builder, Value, at_least, at_most, power_of_two, select
+from mycel._src.engines.native.math.expression_builder import (
+    Builder,
+    Value,
+    at_least,
+    at_most,
+    constant_text,
+    power_of_two,
+    select,
+)
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.dtype import DType
 
@@ -72,14 +80,10 @@ class Tiles:
 
     def number(self, value: float) -> str:
         """Return a constant of the element type."""
-        from mycel._src.engines.native.math.expression_builder import constant_text
-
         return constant_text(self.kind, 1, value)
 
     def constant(self, value: float) -> str:
         """Return a vector with one constant in all lanes."""
-        from mycel._src.engines.native.math.expression_builder import constant_text
-
         return constant_text(self.kind, self.lanes, value)
 
     def splat(self, c: Code, value: str, element: str = "") -> str:
