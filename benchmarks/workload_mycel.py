@@ -12,10 +12,10 @@ from workload_steps import steps
 
 import mycel as ms
 from mycel import Parameter, Tensor, mint, nn, ops
-from mycel.mint.nn import functional as F
+from mycel.mint.nn import functional
 from mycel.scipy import linalg
 
-rfft, rfft2, irfft2, relu, gelu = ops.rfft, ops.rfft2, ops.irfft2, F.relu, F.gelu
+rfft, rfft2, irfft2, relu, gelu = ops.rfft, ops.rfft2, ops.irfft2, functional.relu, functional.gelu
 re, im, cholesky, where, squeeze, unsqueeze = ops.real, ops.imag, ops.cholesky, mint.where, mint.squeeze, mint.unsqueeze
 exp, matmul, softmax, transpose = mint.exp, mint.matmul, mint.softmax, mint.transpose
 globals().update({name: getattr(mint, name, None) or getattr(ops, name) for name in PLAIN if name != "complex"})
@@ -30,15 +30,15 @@ def complex(a, b):
 
 
 def pad(x, pads, value):
-    return F.pad(x, pads, "constant", value)
+    return functional.pad(x, pads, "constant", value)
 
 
 def log_softmax(x):
-    return F.log_softmax(x, -1)
+    return functional.log_softmax(x, -1)
 
 
 def max_pool1d(x, size):
-    return squeeze(F.max_pool2d(unsqueeze(x, 2), (1, size)), 2)
+    return squeeze(functional.max_pool2d(unsqueeze(x, 2), (1, size)), 2)
 
 
 def to_int(x):
@@ -102,7 +102,7 @@ def affine_grid(matrices, height, width):
 
 
 def grid_sample(x, grid):
-    return F.grid_sample(x, grid, align_corners=False)
+    return functional.grid_sample(x, grid, align_corners=False)
 
 
 def ctc(log_probabilities, labels):
@@ -226,8 +226,8 @@ class Workloads:
 
     def __init__(self):
         here, layers = sys.modules[__name__], SimpleNamespace(**_LAYERS)
-        self.networks = networks(layers, F, here)
-        self.functions, self.steps = functions(here), steps(layers, F, here, self.networks["wl_gpt"])
+        self.networks = networks(layers, functional, here)
+        self.functions, self.steps = functions(here), steps(layers, functional, here, self.networks["wl_gpt"])
 
     def network(self, name):
         """A network with its weights, and how many numbers are trained."""

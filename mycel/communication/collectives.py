@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.prims import matrix_product as L
+from mycel._src.compiler.prims import matrix_product
 from mycel._src.compiler.prims import shape as S
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import ShapeError
@@ -539,7 +539,7 @@ def all_gather_matmul(
     )
     whole = gathered(a, found)
     kept = copied(whole) if gather_output else Tensor(np.zeros((0,), np.float32)).astype(a.dtype)
-    return eager.apply(L.matmul, whole, b), kept
+    return eager.apply(matrix_product.matmul, whole, b), kept
 
 
 def matmul_reduce_scatter(
@@ -579,4 +579,4 @@ def matmul_reduce_scatter(
         comm_turn=(comm_turn, 0),
         trans_input=(trans_input, False),
     )
-    return _share(name, eager.apply(L.matmul, a, b), None, ReduceOp.SUM, found)
+    return _share(name, eager.apply(matrix_product.matmul, a, b), None, ReduceOp.SUM, found)

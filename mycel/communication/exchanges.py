@@ -20,7 +20,7 @@ import numpy as np
 from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.distributed import collectives as C
+from mycel._src.compiler.prims.distributed import collectives
 from mycel._src.compiler.transport.base import alike
 from mycel._src.compiler.transport.current_transport import transport
 from mycel._src.foundation import dtype as D
@@ -141,8 +141,8 @@ class Several:
 
     def reduce(self, value: Tensor, operation: str) -> Tensor:
         if operation != "avg":
-            return eager.apply(C.all_reduce, _counting(value, operation), **self._over, op=operation)
-        return self._mean(eager.apply(C.all_reduce, _floating(value), **self._over, op="sum"))
+            return eager.apply(collectives.all_reduce, _counting(value, operation), **self._over, op=operation)
+        return self._mean(eager.apply(collectives.all_reduce, _floating(value), **self._over, op="sum"))
 
     def _mean(self, value: Tensor) -> Tensor:
         count = eager.apply(E.cast, Tensor(np.float32(self.size)), dtype=value.dtype)
@@ -150,12 +150,12 @@ class Several:
 
     def gather(self, value: Tensor) -> list[Tensor]:
         row = eager.apply(S.RESHAPE, value, shape=(1, *value.shape))
-        whole = eager.apply(C.all_gather, row, **self._over, axis=0)
+        whole = eager.apply(collectives.all_gather, row, **self._over, axis=0)
         return [eager.apply(S.RESHAPE, _rows(whole, k, k + 1), shape=value.shape) for k in range(self.size)]
 
     def gather_rows(self, value: Tensor, rows: Sequence[int]) -> Tensor:
         if len(set(rows)) == 1:
-            return eager.apply(C.all_gather, value, **self._over, axis=0)
+            return eager.apply(collectives.all_gather, value, **self._over, axis=0)
         copies = eager.apply(S.CONCAT, *[value] * self.size, axis=0)
         return self._exchange(copies, (rows[self.own],) * self.size, tuple(rows))
 
@@ -164,8 +164,10 @@ class Several:
             first = sum(rows[: self.own])
             return _rows(self.reduce(value, operation), first, first + rows[self.own])
         if operation != "avg":
-            return eager.apply(C.reduce_scatter, _counting(value, operation), **self._over, axis=0, op=operation)
-        return self._mean(eager.apply(C.reduce_scatter, _floating(value), **self._over, axis=0, op="sum"))
+            return eager.apply(
+                collectives.reduce_scatter, _counting(value, operation), **self._over, axis=0, op=operation
+            )
+        return self._mean(eager.apply(collectives.reduce_scatter, _floating(value), **self._over, axis=0, op="sum"))
 
     def exchange(self, parts: Sequence[Tensor], received: Sequence[tuple[int, ...]]) -> list[Tensor]:
         sizes = [int(np.prod(shape)) for shape in received]
@@ -179,10 +181,10 @@ class Several:
         ]
 
     def _exchange(self, value: Tensor, sent: tuple[int, ...], received: tuple[int, ...]) -> Tensor:
-        return eager.apply(C.exchange, value, **self._over, sent=sent, received=received)
+        return eager.apply(collectives.exchange, value, **self._over, sent=sent, received=received)
 
     def broadcast(self, value: Tensor, source: int) -> Tensor:
-        return eager.apply(C.spread, value, **self._over, source=source)
+        return eager.apply(collectives.spread, value, **self._over, source=source)
 
     def collect(self, value: Tensor, target: int) -> list[Tensor]:
         # Nobody but one member uses the values: in a graph the others would not compute them.
@@ -195,7 +197,7 @@ class Several:
         return [_created(Tensor(np.array(part[0], copy=True))) for part in whole]
 
     def at(self, place: int, value: Tensor, other: Tensor) -> Tensor:
-        here = eager.apply(E.eq, eager.apply(C.mesh_position, **self._over), Tensor(np.int64(place)))
+        here = eager.apply(E.eq, eager.apply(collectives.mesh_position, **self._over), Tensor(np.int64(place)))
         return eager.apply(E.SELECT, here, value, other)
 
     def gather_objects(self, value: Any) -> list[Any]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.printer import graphs_in
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.transforms.expansion import without_calls
 from mycel._src.engines.reports import work
 from mycel._src.tensors.cells.eval_mode import outside_of_training
@@ -148,8 +148,8 @@ def _held(node: Node, inner: Sequence[Graph], names: Mapping[Node, str], once: l
         pairs = zip(held.inputs[-count:], node.inputs[-count:]) if count else ()
         known = {a: names[b] for a, b in pairs if b in names}
         branches.append(list(_products(held, known, once)))
-    if node.prim is C.cond:
+    if node.prim is control.cond:
         return max(branches, key=lambda branch: sum(c for _, _, c in branch))
-    if node.prim is C.while_loop and any(branches):
+    if node.prim is control.while_loop and any(branches):
         once.append(f"{node.op}{'' if node.where is None else f' at {node.where}'}")
     return [entry for branch in branches for entry in branch]

@@ -26,7 +26,7 @@ from mycel._src.compiler.ir.dim_values import symbols_in
 from mycel._src.compiler.ir.dimension_guards import Decisions
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.ir.symbol_binding import Binder
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.transforms.operator_regions import unmarked
 from mycel._src.compiler.transforms.specialize import specialize
 from mycel._src.foundation import arguments
@@ -379,7 +379,7 @@ class LoadedGraph(Cell):
         graph: Graph = model.graph
         if sizes and eager.active and eager.local.staging is not None:
             graph = specialize(graph, sizes)
-        out = eager.apply(C.call, *tensors, *states, graph=graph) if graph.outputs else ()
+        out = eager.apply(control.call, *tensors, *states, graph=graph) if graph.outputs else ()
         for state, output in model.writes:
             states[state]._replace(out[output])
         return _built(model.result, out, tensors, states)

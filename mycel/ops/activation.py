@@ -15,7 +15,7 @@ import numpy as np
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import Primitive
-from mycel._src.compiler.prims.neural import normalization as N
+from mycel._src.compiler.prims.neural import normalization
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
@@ -483,7 +483,7 @@ def softmax(input: Any, axis: int = -1, *, dtype: Any = None) -> Tensor:
     [0.5, 0.5]
     """
     input = input if dtype is None else operand("softmax", input, D.from_any(dtype))
-    return _along(N.softmax, "softmax", input, axis)
+    return _along(normalization.softmax, "softmax", input, axis)
 
 
 @fused
@@ -494,7 +494,7 @@ def log_softmax(logits: Any, axis: int = -1) -> Tensor:
     >>> ms.ops.log_softmax(ms.Tensor([[0.0], [1000.0]]), 0).tolist()
     [[-1000.0], [0.0]]
     """
-    return _along(N.log_softmax, "log_softmax", logits, axis)
+    return _along(normalization.log_softmax, "log_softmax", logits, axis)
 
 
 @fused

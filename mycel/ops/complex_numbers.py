@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mycel._src.compiler.prims import complex as C
+from mycel._src.compiler.prims import complex as complex_prims
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.foundation import dtype as D
@@ -22,7 +22,7 @@ def absolute_value(z: Tensor) -> Tensor:
 
     The derivative at 0 is 0.
     """
-    return run(C.complex_abs, operand("ComplexAbs", z))
+    return run(complex_prims.complex_abs, operand("ComplexAbs", z))
 
 
 def direction(z: Tensor) -> Tensor:
@@ -34,7 +34,7 @@ def direction(z: Tensor) -> Tensor:
 
 def complex_of(real: Tensor, imag: Tensor) -> Tensor:
     """Return the complex numbers whose parts are two floating tensors, which broadcast."""
-    return run(C.complex_, *operands("Complex", real, imag))
+    return run(complex_prims.complex_, *operands("Complex", real, imag))
 
 
 def real(input: Any) -> Tensor:
@@ -47,7 +47,7 @@ def real(input: Any) -> Tensor:
     [1.0]
     """
     x = operand("real", input)
-    return run(C.real, x) if x.dtype.is_complex else run(E.identity, x)
+    return run(complex_prims.real, x) if x.dtype.is_complex else run(E.identity, x)
 
 
 def imag(input: Any) -> Tensor:
@@ -60,7 +60,7 @@ def imag(input: Any) -> Tensor:
     [2.0]
     """
     x = operand("imag", input)
-    return run(C.imag, x) if x.dtype.is_complex else broadcast(constant_like(0, x), x.shape)
+    return run(complex_prims.imag, x) if x.dtype.is_complex else broadcast(constant_like(0, x), x.shape)
 
 
 def conj(input: Any) -> Tensor:
@@ -73,7 +73,7 @@ def conj(input: Any) -> Tensor:
     x = operand("conj", input)
     if not x.dtype.is_complex:
         return run(E.identity, x)
-    return run(C.complex_, run(C.real, x), run(E.neg, run(C.imag, x)))
+    return run(complex_prims.complex_, run(complex_prims.real, x), run(E.neg, run(complex_prims.imag, x)))
 
 
 def angle(input: Any) -> Tensor:
@@ -86,7 +86,7 @@ def angle(input: Any) -> Tensor:
     """
     x = floating("angle", input)
     if x.dtype.is_complex:
-        return run(C.complex_angle, x)
+        return run(complex_prims.complex_angle, x)
     turned = select(run(E.lt, x, constant_like(0, x)), constant_like(3.141592653589793, x), constant_like(0, x))
     return select(run(E.is_nan, x), x, turned)
 
@@ -118,5 +118,5 @@ def view_as_real(input: Any) -> Tensor:
     x = operand("view_as_real", input)
     if not x.dtype.is_complex:
         raise TypeError(f"view_as_real: takes a complex tensor, not {x.dtype.name}")
-    parts = [reshaped(run(p, x), (*x.shape, 1)) for p in (C.real, C.imag)]
+    parts = [reshaped(run(p, x), (*x.shape, 1)) for p in (complex_prims.real, complex_prims.imag)]
     return run(S.CONCAT, *parts, axis=x.ndim)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import fourier as F
+from mycel._src.compiler.prims import fourier
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import Primitive
 from mycel._src.foundation import arguments
@@ -115,7 +115,7 @@ def _sized(name: str, x: Tensor, size: int | None, axis: int) -> Tensor:
 
 def _transform(x: Tensor, axes: Sequence[int], inverse: bool, norm: str) -> Tensor:
     scale = _scale(tuple([x.shape[a] for a in axes]), inverse, norm)
-    return _scaled(F.fourier, x, scale, axes=tuple(axes), inverse=inverse)
+    return _scaled(fourier.fourier, x, scale, axes=tuple(axes), inverse=inverse)
 
 
 def _scale(sizes: Sequence[Any], inverse: bool, norm: str) -> Any:
@@ -148,7 +148,7 @@ def _half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor:
         x = _sized(name, x, size, axis)
     wide = x if x.dtype is D.float64 else cast(x, D.float32)
     scale = _scale(tuple([x.shape[a] for a in axes]), False, norm)
-    return _scaled(F.fourier_half, wide, scale, axes=tuple(axes))
+    return _scaled(fourier.fourier_half, wide, scale, axes=tuple(axes))
 
 
 def _from_half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor:
@@ -163,7 +163,7 @@ def _from_half(name: str, input: Any, s: Sizes, dim: Sizes, norm: str) -> Tensor
         x = _sized(name, x, size, axis)
     x = _sized(name, x, count // 2 + 1, last)
     scale = _scale((*[x.shape[a] for a in axes[:-1]], count), True, norm)
-    return _scaled(F.fourier_from_half, x, scale, axes=tuple(axes), size=count)
+    return _scaled(fourier.fourier_from_half, x, scale, axes=tuple(axes), size=count)
 
 
 _HEADS: dict[str, str] = {

@@ -15,7 +15,7 @@ from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core import eager
@@ -57,7 +57,7 @@ def _fraction(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
     operands = (zero + zero, one, nothing, one, one, one, zero + zero, a, b, x)
     types = [v._type for v in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
-    return eager.apply(C.while_loop, *operands, **graphs, carried=7)[5]
+    return eager.apply(control.while_loop, *operands, **graphs, carried=7)[5]
 
 
 def betainc(a: Any, b: Any, x: Any) -> Tensor:

@@ -10,8 +10,7 @@ from typing import Any
 
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.prims.base import broadcast_shapes
-from mycel._src.foundation import arguments
-from mycel._src.foundation import object_types as O
+from mycel._src.foundation import arguments, object_types
 from mycel._src.foundation.dtype import DType, Type, float32
 from mycel._src.foundation.pytree import flatten
 from mycel._src.staging.derivatives import vjp
@@ -62,12 +61,12 @@ def typeof(*args: Any) -> Type:
     """
     (value,) = _exactly("typeof", args, 1)
     if isinstance(value, Tensor):
-        return O.TensorType(value.dtype)
+        return object_types.TensorType(value.dtype)
     if isinstance(value, Dim):
         value = 0
     if type(value) is float:
         return float32
-    found = O.object_of(value)
+    found = object_types.object_of(value)
     if found is None:
         raise TypeError(f"typeof: a {type(value).__name__} has no type that programs know")
     return found
@@ -90,9 +89,9 @@ def hastype(*args: Any) -> bool:
         return True
     if isinstance(kind, DType):
         return False
-    if isinstance(kind, O.TensorType):
-        return kind.element_type() is None and isinstance(own, O.TensorType)
-    return isinstance(kind, (O.Number, O.Int)) and isinstance(own, type(kind))
+    if isinstance(kind, object_types.TensorType):
+        return kind.element_type() is None and isinstance(own, object_types.TensorType)
+    return isinstance(kind, (object_types.Number, object_types.Int)) and isinstance(own, type(kind))
 
 
 def _is_known(value: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.ops import elementwise as E
+from mycel.ops import elementwise
 from mycel.ops.creation import ones_like, zeros_like
 from mycel.ops.gather_scatter import gather, read_or_zeros, write
 from mycel.ops.logic import logical_and
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 Values = tuple[Tensor, ...]
-sqrt, maximum, absolute, sign = E.sqrt, E.maximum, E.abs, E.sign
+sqrt, maximum, absolute, sign = elementwise.sqrt, elementwise.maximum, elementwise.abs, elementwise.sign
 
 
 def average(running: Tensor, value: Tensor, weight: Any) -> Tensor:
@@ -250,7 +250,7 @@ def ftrl(
     in n.
     """
     after = n + g * g
-    root, before = E.pow(after, -power), E.pow(n, -power)
+    root, before = elementwise.pow(after, -power), elementwise.pow(n, -power)
     z = z + (g if shrink is None else g + 2 * shrink * p) - (root - before) / lr * p
     q = (sign(z) * l1 - z) / (root / lr + 2 * l2)
     return where(absolute(z) > l1, q, zeros_like(q)), after, z
@@ -303,7 +303,7 @@ def rprop(
     """
     turn = g * before
     size = where(turn > 0, size * grow, where(turn < 0, size * shrink, size))
-    size = E.minimum(maximum(size, least), most)
+    size = elementwise.minimum(maximum(size, least), most)
     g = where(turn < 0, zeros_like(g), g)
     return p - sign(g) * size, g, size
 
@@ -331,7 +331,7 @@ def lars(
     """
     usable = logical_and(squares > 0, slopes > 0)
     rate = where(usable, coefficient * _ratio(squares, slopes, eps, decay), ones_like(slopes))
-    rate = E.minimum(rate / lr, 1.0) if clip else rate
+    rate = elementwise.minimum(rate / lr, 1.0) if clip else rate
     return rate * (g + decay * p)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from mycel._src.compiler.ir.dims import DimLike, maximum
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.convolution import window as W
+from mycel._src.compiler.prims.convolution import window as window_prims
 from mycel._src.compiler.prims.convolution.conv import window_output
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
@@ -124,12 +124,12 @@ def max_windows(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pa
     high) for each.
     """
     kernel, padding = _clipped(x.shape[2:], window, strides, pairs)
-    return run(W.window_max, x, window=kernel, strides=strides, padding=padding)
+    return run(window_prims.window_max, x, window=kernel, strides=strides, padding=padding)
 
 
 def _sums(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs) -> Tensor:
     kernel, padding = _clipped(x.shape[2:], window, strides, pairs)
-    return run(W.window_sum, x, window=kernel, strides=strides, padding=padding)
+    return run(window_prims.window_sum, x, window=kernel, strides=strides, padding=padding)
 
 
 def max_positions(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], pairs: Pairs) -> Tensor:
@@ -138,7 +138,7 @@ def max_positions(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], 
 
     `window`, `strides` and `pairs` are those of `max_windows`.
     """
-    place = _wide_places(x, run(W.window_argmax, x, window=window, strides=strides, padding=pairs))
+    place = _wide_places(x, run(window_prims.window_argmax, x, window=window, strides=strides, padding=pairs))
     return _flat_positions(x, place, window, strides, pairs, (1,) * len(window))
 
 
@@ -173,7 +173,7 @@ def dilated_max(
     `pairs` are those of `max_windows`. `name` is the operation that errors name.
     """
     low, high = (0, 0, *(a for a, _ in pairs)), (0, 0, *(b for _, b in pairs))
-    lowest = as_tensor(W.lowest(x.dtype), x.dtype)
+    lowest = as_tensor(window_prims.lowest(x.dtype), x.dtype)
     padded = run(S.PAD, x, lowest, low=low, high=high, interior=(0,) * x.ndim)
     out = window_output(name, padded.shape[2:], window, strides, ((0, 0),) * len(window), dilation)
     best: Tensor | None = None
@@ -404,7 +404,7 @@ def _lp_pool(name: str, rank: int, x: Any, norm_type: float, kernel_size: Any, s
         # A window that hangs over the end counts for a whole one, by its mean.
         total: Tensor = mean_windows(powers, window, strides, pairs, ((0, 0),) * rank) * math.prod(window)
     else:
-        total = run(W.window_sum, powers, window=window, strides=strides, padding=pairs)
+        total = run(window_prims.window_sum, powers, window=window, strides=strides, padding=pairs)
     return unbatched(root(total, norm_type), single)
 
 

@@ -17,9 +17,8 @@ from typing import Any
 from mycel._src.compiler.ir.dims import Dim, DimLike, product
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import random as P
+from mycel._src.compiler.prims import random, sort_and_scan
 from mycel._src.compiler.prims import reduce as R
-from mycel._src.compiler.prims import sort_and_scan as O
 from mycel._src.compiler.prims.base import broadcast_shapes
 from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import arguments
@@ -87,7 +86,7 @@ def draw(function: Any, shape: Shape, generator: Generator, **params: Any) -> Te
 
 
 def _permutation(state: Any, *, shape: Shape) -> Any:
-    return P.permutation(state, shape[0])
+    return random.permutation(state, shape[0])
 
 
 def _shape(name: str, size: Any, single: bool = False) -> Shape:
@@ -115,7 +114,7 @@ def rand(*size: Any, dtype: Any = None, seed: int | None = None) -> Tensor:
     >>> ms.ops.rand(2, 3).shape
     (2, 3)
     """
-    return draw(P.uniform, _size_arguments("rand", size), seeded_generator(seed), dtype=_float("rand", dtype))
+    return draw(random.uniform, _size_arguments("rand", size), seeded_generator(seed), dtype=_float("rand", dtype))
 
 
 def randn(*size: Any, dtype: Any = None, seed: int | None = None) -> Tensor:
@@ -126,7 +125,7 @@ def randn(*size: Any, dtype: Any = None, seed: int | None = None) -> Tensor:
     >>> ms.ops.randn(2, 3).shape
     (2, 3)
     """
-    return draw(P.normal, _size_arguments("randn", size), seeded_generator(seed), dtype=_float("randn", dtype))
+    return draw(random.normal, _size_arguments("randn", size), seeded_generator(seed), dtype=_float("randn", dtype))
 
 
 def rand_like(input: Any, seed: int | None = None, *, dtype: Any = None) -> Tensor:
@@ -137,7 +136,7 @@ def rand_like(input: Any, seed: int | None = None, *, dtype: Any = None) -> Tens
     (2, 3)
     """
     x = operand("rand_like", input)
-    return draw(P.uniform, x.shape, seeded_generator(seed), dtype=_float("rand_like", dtype, x.dtype))
+    return draw(random.uniform, x.shape, seeded_generator(seed), dtype=_float("rand_like", dtype, x.dtype))
 
 
 def randn_like(input: Any, seed: int | None = None, *, dtype: Any = None) -> Tensor:
@@ -148,7 +147,7 @@ def randn_like(input: Any, seed: int | None = None, *, dtype: Any = None) -> Ten
     (2, 3)
     """
     x = operand("randn_like", input)
-    return draw(P.normal, x.shape, seeded_generator(seed), dtype=_float("randn_like", dtype, x.dtype))
+    return draw(random.normal, x.shape, seeded_generator(seed), dtype=_float("randn_like", dtype, x.dtype))
 
 
 def _bound(name: str, value: Any) -> int:
@@ -167,7 +166,7 @@ def randint(low: int, high: int, size: Any, seed: int | None = None, *, dtype: A
     """
     kind = D.int64 if dtype is None else D.from_any(dtype)
     bounds = {"low": _bound("randint", low), "high": _bound("randint", high)}
-    return draw(P.randint, _shape("randint", size), seeded_generator(seed), dtype=kind, **bounds)
+    return draw(random.randint, _shape("randint", size), seeded_generator(seed), dtype=kind, **bounds)
 
 
 def randint_like(input: Any, low: int, high: int, seed: int | None = None, *, dtype: Any = None) -> Tensor:
@@ -192,7 +191,7 @@ def standard_normal(shape: Any, seed: int | None = None) -> Tensor:
     >>> ms.ops.standard_normal((2, 3)).shape
     (2, 3)
     """
-    return draw(P.normal, _shape("standard_normal", shape), seeded_generator(seed), dtype=D.float32)
+    return draw(random.normal, _shape("standard_normal", shape), seeded_generator(seed), dtype=D.float32)
 
 
 def normal(shape: Any, mean: Any, stddev: Any, seed: int | None = None) -> Tensor:
@@ -208,7 +207,7 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: int | None = None) -> Tenso
     centre, spread = floating("normal", term("normal", mean)), floating("normal", term("normal", stddev))
     kind = D.promote(centre.dtype, spread.dtype)
     full = broadcast_shapes(_shape("normal", shape), centre.shape, spread.shape)
-    drawn = draw(P.normal, full, seeded_generator(seed), dtype=kind)
+    drawn = draw(random.normal, full, seeded_generator(seed), dtype=kind)
     return drawn * cast(spread, kind) + cast(centre, kind)
 
 
@@ -227,11 +226,11 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: int | None = None, dtype
     full = broadcast_shapes(_shape("uniform", shape, True), low.shape, high.shape)
     if kind.is_floating:
         low, high = cast(low, kind), cast(high, kind)
-        return draw(P.uniform, full, generator, dtype=kind) * (high - low) + low
+        return draw(random.uniform, full, generator, dtype=kind) * (high - low) + low
     if kind not in (D.int32, D.int64):
         raise TypeError(f"uniform: dtype must be floating, int32 or int64, not {kind.name}")
     low, high = cast(low, D.int64), cast(high, D.int64)
-    unit = draw(P.uniform, full, generator, dtype=D.float64)
+    unit = draw(random.uniform, full, generator, dtype=D.float64)
     step = cast(run(E.floor, unit * cast(high - low, D.float64)), D.int64)
     return cast(step + low, kind)
 
@@ -248,7 +247,7 @@ def standard_laplace(shape: Any, seed: int | None = None) -> Tensor:
 
 def _laplace(shape: Shape, kind: DType, seed: int | None) -> Tensor:
     # A sign and an exponential number: log of 1 - u, which is never 0.
-    u = draw(P.uniform, shape, seeded_generator(seed), dtype=D.float64) * 2.0 - 1.0
+    u = draw(random.uniform, shape, seeded_generator(seed), dtype=D.float64) * 2.0 - 1.0
     return cast(run(E.neg, run(E.sign, u) * run(E.log1p, -run(E.abs_, u) * (1 - 2.0**-53))), kind)
 
 
@@ -289,8 +288,8 @@ def bernoulli(input: Any, p: Any = 0.5, seed: int | None = None) -> Tensor:
     x, generator = operand("bernoulli", input), repeated_generator(seed)
     if isinstance(p, Tensor):
         rate = wide(floating("bernoulli", p))
-        return cast(run(E.lt, draw(P.uniform, x.shape, generator, dtype=rate.dtype), rate), x.dtype)
-    hit = draw(P.bernoulli, x.shape, generator, probability=chance("bernoulli", p))
+        return cast(run(E.lt, draw(random.uniform, x.shape, generator, dtype=rate.dtype), rate), x.dtype)
+    hit = draw(random.bernoulli, x.shape, generator, probability=chance("bernoulli", p))
     return cast(hit, x.dtype)
 
 
@@ -325,10 +324,10 @@ def shuffle(x: Any, seed: int | None = None) -> Tensor:
 
 def _categories(weights: Tensor, count: DimLike, seed: None | int | Generator) -> Tensor:
     """Return `count` int32 positions for each row of weights, which need not sum to 1."""
-    running = run(O.cumsum, weights, axis=weights.ndim - 1, reverse=False)
+    running = run(sort_and_scan.cumsum, weights, axis=weights.ndim - 1, reverse=False)
     total = take_slice(running, running.ndim - 1, running.shape[-1] - 1, running.shape[-1])
-    point = draw(P.uniform, (*weights.shape[:-1], count), seeded_generator(seed), dtype=weights.dtype) * total
-    found = run(O.search_sorted, running, point, side="right")
+    point = draw(random.uniform, (*weights.shape[:-1], count), seeded_generator(seed), dtype=weights.dtype) * total
+    found = run(sort_and_scan.search_sorted, running, point, side="right")
     # Rounding of point may reach the total itself: the last position with a weight is the answer
     # then.
     last = weights.shape[-1] - 1
@@ -361,9 +360,9 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: in
             f"multinomial: {num_samples} samples without replacement need as many positions, not {classes}"
         )
     # The smallest of exponential numbers divided by their weights: Efraimidis and Spirakis, 2006.
-    unit = draw(P.uniform, weights.shape, seeded_generator(seed), dtype=weights.dtype)
+    unit = draw(random.uniform, weights.shape, seeded_generator(seed), dtype=weights.dtype)
     score = -run(E.log1p, -unit) / weights
-    order: Tensor = run(O.sort, score, axis=weights.ndim - 1, descending=False)[1]
+    order: Tensor = run(sort_and_scan.sort, score, axis=weights.ndim - 1, descending=False)[1]
     return take_slice(order, order.ndim - 1, 0, num_samples)
 
 
@@ -392,7 +391,7 @@ def _drop(name: str, x: Tensor, p: Any, mask_shape: Shape, seed: int | None) -> 
         return x
     if rate == 1.0:
         return x * 0.0
-    kept = draw(P.bernoulli, mask_shape, seeded_generator(seed), probability=1.0 - rate)
+    kept = draw(random.bernoulli, mask_shape, seeded_generator(seed), probability=1.0 - rate)
     return select(kept, x * (1.0 / (1.0 - rate)), 0.0)
 
 
@@ -488,7 +487,7 @@ def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int =
         raise arguments.wrong_value("gumbel_softmax", "tau", "positive", tau)
     x = floating("gumbel_softmax", logits)
     axis = axis_of("gumbel_softmax", dim, x.ndim)
-    unit = draw(P.uniform, x.shape, seeded_generator(None), dtype=D.float32)
+    unit = draw(random.uniform, x.shape, seeded_generator(None), dtype=D.float32)
     exponential = -run(E.log1p, -unit)
     noise = cast(-run(E.log, run(E.maximum, exponential, constant_like(1e-30, exponential))), x.dtype)
     soft = softmax((x + noise) / tau, axis)

@@ -13,9 +13,9 @@ import math
 from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import random as P
+from mycel._src.compiler.prims import random
 from mycel._src.compiler.prims import reduce as R
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
@@ -61,7 +61,7 @@ def _distinct(
     def body(
         have: Tensor, tries: Tensor, now: Tensor, found: Tensor, step: Tensor, barred: Tensor
     ) -> tuple[Tensor, ...]:
-        drawn = _class(compose(P.uniform, now, shape=(), dtype=D.float64), range_max, logarithmic)
+        drawn = _class(compose(random.uniform, now, shape=(), dtype=D.float64), range_max, logarithmic)
         here = arange(count)
         known = run(E.logical_or, _any(found == drawn), _any(barred == drawn))
         put = run(E.logical_and, here == have, run(E.logical_not, known))
@@ -74,7 +74,7 @@ def _distinct(
     operands = (zeros((), D.int64), zeros((), D.int64), state, zeros((count,), D.int64) - 1, _step(1), barred)
     types = [t._type for t in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
-    done: Any = eager.apply(C.while_loop, *operands, **graphs, carried=4)
+    done: Any = eager.apply(control.while_loop, *operands, **graphs, carried=4)
     return done[3], done[1]
 
 
@@ -104,7 +104,7 @@ def _candidates(
         barred = cast(reshaped(true, (true.size,)), D.int64) if remove else zeros((1,), D.int64) - 1
         sampled, tries = _distinct(generator.take(limit), num_sampled, range_max, logarithmic, barred, limit)
     else:
-        drawn = draw(P.uniform, (num_sampled,), generator, dtype=D.float64)
+        drawn = draw(random.uniform, (num_sampled,), generator, dtype=D.float64)
         sampled, tries = _class(drawn, range_max, logarithmic), scalar(num_sampled, D.int64)
 
     def expected(classes: Tensor) -> Tensor:

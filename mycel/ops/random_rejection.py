@@ -21,10 +21,10 @@ from typing import Any
 
 from mycel._src.compiler.ir.dims import product
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import random as P
+from mycel._src.compiler.prims import random
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims.base import broadcast_shapes
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.fused import graph_of
@@ -63,13 +63,13 @@ def _until_accepted(
     operands = (scalar(0, D.int32), state, value, waiting, _step(product(value.shape)), fixed)
     types = [t._type for t in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
-    done: Any = eager.apply(C.while_loop, *operands, **graphs, carried=4)
+    done: Any = eager.apply(control.while_loop, *operands, **graphs, carried=4)
     return done[2]
 
 
 def _uniform(state: Tensor, shape: Any) -> Tensor:
     """Return numbers in (0, 1]."""
-    return 1.0 - compose(P.uniform, state, shape=shape, dtype=D.float64)
+    return 1.0 - compose(random.uniform, state, shape=shape, dtype=D.float64)
 
 
 def gamma_numbers(shape: Any, concentration: Tensor, generator: Generator, dtype: Any) -> Tensor:
@@ -85,7 +85,7 @@ def gamma_numbers(shape: Any, concentration: Tensor, generator: Generator, dtype
     d = select(low, a + 1.0, a) - 1.0 / 3.0
 
     def propose(first: Tensor, second: Tensor, d: Tensor) -> Drawn:
-        x = compose(P.normal, first, shape=shape, dtype=D.float64)
+        x = compose(random.normal, first, shape=shape, dtype=D.float64)
         u = _uniform(second, shape)
         root = x / run(E.sqrt, d * 9.0) + 1.0
         good = root > 0.0
@@ -139,7 +139,7 @@ def _inverted(u: Tensor, mu: Tensor) -> Tensor:
     operands = (p * 0.0, p, u, mu)
     types = [t._type for t in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
-    return eager.apply(C.while_loop, *operands, **graphs, carried=3)[0]
+    return eager.apply(control.while_loop, *operands, **graphs, carried=3)[0]
 
 
 def _transformed(shape: Any) -> Callable[..., Drawn]:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import random as P
+from mycel._src.compiler.prims import random
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.common.generator import default_generator, seeded_generator
@@ -30,7 +30,7 @@ def _cauchy(self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
     if not number_of("cauchy", "sigma", sigma) > 0:
         raise ValueError(f"cauchy: sigma must be positive, not {sigma}")
     # The middles of equal parts of (-pi / 2, pi / 2), at whose ends the tangent is infinite.
-    unit = draw(P.uniform, self.shape, default_generator, dtype=D.float64) * (1 - 2.0**-53) + (2.0**-54 - 0.5)
+    unit = draw(random.uniform, self.shape, default_generator, dtype=D.float64) * (1 - 2.0**-53) + (2.0**-54 - 0.5)
     return cast(run(E.tan, unit * math.pi) * float(sigma) + float(median), _kind(self))
 
 
@@ -43,7 +43,7 @@ def _log_normal(self: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
     number_of("log_normal", "mean", mean)
     if not number_of("log_normal", "std", std) > 0:
         raise ValueError(f"log_normal: std must be positive, not {std}")
-    drawn = draw(P.normal, self.shape, default_generator, dtype=_kind(self))
+    drawn = draw(random.normal, self.shape, default_generator, dtype=_kind(self))
     return run(E.exp, drawn * float(std) + float(mean))
 
 
@@ -59,7 +59,7 @@ def _uniform(self: Tensor, from_: float = 0.0, to: float = 1.0, generator: Any =
     """
     if number_of("uniform", "from_", from_) > number_of("uniform", "to", to):
         raise ValueError(f"uniform: from_ must not be larger than to, but {from_} > {to}")
-    unit = draw(P.uniform, self.shape, seeded_generator(generator), dtype=_kind(self))
+    unit = draw(random.uniform, self.shape, seeded_generator(generator), dtype=_kind(self))
     return cast(unit * float(to - from_) + float(from_), self.dtype)
 
 

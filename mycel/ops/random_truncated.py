@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import random as P
+from mycel._src.compiler.prims import random
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor, cast
 from mycel.common.generator import Generator
@@ -61,7 +61,7 @@ def truncated_normal_numbers(shape: Any, generator: Generator, dtype: Any, *para
     a, b = (first - centre) / spread, (last - centre) / spread
     turned = a > 0.0
     a, b = select(turned, -b, a), select(turned, -a, b)
-    u = draw(P.uniform, shape, generator, dtype=D.float64)
+    u = draw(random.uniform, shape, generator, dtype=D.float64)
     under, over = _below(a), _below(b)
     # u is at least 0 and less than 1: half a step keeps both ends out.
     p = under + (over - under) * (u + 2.0**-54)

@@ -15,7 +15,7 @@ import numpy as np
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims import sort_and_scan as O
+from mycel._src.compiler.prims import sort_and_scan
 from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
@@ -87,7 +87,7 @@ def sort(input_x: Any, axis: int = -1, descending: bool = False) -> Pair:
     x = operand("sort", input_x)
     if x.ndim == 0:
         return x, cast(x * 0, D.int32)
-    values, positions = apply(O.sort, x, axis=axis_of("sort", axis, x.ndim), descending=bool(descending))
+    values, positions = apply(sort_and_scan.sort, x, axis=axis_of("sort", axis, x.ndim), descending=bool(descending))
     return values, positions
 
 
@@ -131,7 +131,7 @@ def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorte
     count = size_of("topk", k)
     if count < 0 or (isinstance(size, int) and count > size):
         raise ValueError(f"topk: k must lie between 0 and {size}, the size of axis {axis}, not {k}")
-    values, positions = apply(O.top_k, x, k=count, axis=axis, largest=bool(largest))
+    values, positions = apply(sort_and_scan.top_k, x, k=count, axis=axis, largest=bool(largest))
     return values, positions
 
 
@@ -159,7 +159,7 @@ def cumsum(x: Any, axis: int, dtype: Any = None) -> Tensor:
     >>> ms.ops.cumsum(ms.Tensor([1.0, 2.0, 3.0]), 0).tolist()
     [1.0, 3.0, 6.0]
     """
-    return _running("cumsum", O.cumsum, x, axis, dtype)
+    return _running("cumsum", sort_and_scan.cumsum, x, axis, dtype)
 
 
 def cumprod(input: Any, dim: int, dtype: Any = None) -> Tensor:
@@ -171,7 +171,9 @@ def cumprod(input: Any, dim: int, dtype: Any = None) -> Tensor:
     [1.0, 2.0, 6.0]
     """
     x = operand("cumprod", input)
-    return _running("cumprod", O.cumprod, x, dim, D.int64 if dtype is None and x.dtype.is_integer else dtype)
+    return _running(
+        "cumprod", sort_and_scan.cumprod, x, dim, D.int64 if dtype is None and x.dtype.is_integer else dtype
+    )
 
 
 def _running_extreme(name: str, primitive: Any, input: Any, axis: int) -> Pair:
@@ -185,7 +187,7 @@ def _running_extreme(name: str, primitive: Any, input: Any, axis: int) -> Pair:
         hit = run(E.logical_or, hit, run(E.is_nan, x))
     kind = S.position_type(x.shape[where])
     places = select(hit, iota(x.shape, where, kind), -1)
-    return best, cast(run(O.cummax, cast(places, kind), axis=where, reverse=False), D.int64)
+    return best, cast(run(sort_and_scan.cummax, cast(places, kind), axis=where, reverse=False), D.int64)
 
 
 def cummax(input: Any, axis: int) -> Pair:
@@ -196,7 +198,7 @@ def cummax(input: Any, axis: int) -> Pair:
     >>> [t.tolist() for t in ms.ops.cummax(ms.Tensor([1.0, 3.0, 2.0]), 0)]
     [[1.0, 3.0, 3.0], [0, 1, 1]]
     """
-    return _running_extreme("cummax", O.cummax, input, axis)
+    return _running_extreme("cummax", sort_and_scan.cummax, input, axis)
 
 
 def cummin(input: Any, axis: int) -> Pair:
@@ -209,7 +211,7 @@ def cummin(input: Any, axis: int) -> Pair:
     >>> [t.tolist() for t in ms.ops.cummin(ms.Tensor([3.0, 1.0, 2.0]), 0)]
     [[3.0, 1.0, 1.0], [0, 1, 1]]
     """
-    least, place = _running_extreme("cummin", O.cummin, input, axis)
+    least, place = _running_extreme("cummin", sort_and_scan.cummin, input, axis)
     x = operand("cummin", input)
     return least, cast(place, S.position_type(x.shape[axis_of("cummin", axis, x.ndim)]))
 
@@ -229,7 +231,7 @@ def logcumsumexp(input: Any, axis: int) -> Tensor:
     # nothing underflows.
     line = move_axis(full, where, x.ndim - 1)
     size = line.shape[-1]
-    top = run(E.stop_gradient, run(O.cummax, line, axis=x.ndim - 1, reverse=False))
+    top = run(E.stop_gradient, run(sort_and_scan.cummax, line, axis=x.ndim - 1, reverse=False))
     top = select(run(E.is_finite, top), top, 0.0)
     gaps = run(E.sub, reshaped(line, (*line.shape[:-1], 1, size)), reshaped(top, (*top.shape, 1)))
     below = run(E.ge, iota((size, size), 0, D.int32), iota((size, size), 1, D.int32))
@@ -475,7 +477,7 @@ def searchsorted(
     shape = wanted.shape
     if rows.ndim == 1:
         wanted = flat(wanted)
-    found = run(O.search_sorted, rows, wanted, side="right" if right or side == "right" else "left")
+    found = run(sort_and_scan.search_sorted, rows, wanted, side="right" if right or side == "right" else "left")
     if out_int32 and found.dtype is D.int64:
         raise ValueError(f"searchsorted: int32 has no numbers for the positions in {rows._type}; leave out_int32 False")
     return cast(reshaped(found, shape), _index_type(out_int32))

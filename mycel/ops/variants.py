@@ -8,7 +8,7 @@ import math as plain_math
 from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import random as P
+from mycel._src.compiler.prims import random
 from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
@@ -86,7 +86,7 @@ def bernoulli_ext(input: Any, *, generator: Any = None) -> Tensor:
     """
     p = floating("bernoulli_ext", input)
     wide = p if p.dtype in (D.float32, D.float64) else cast(p, D.float32)
-    return cast(run(E.lt, draw(P.uniform, p.shape, seeded_generator(generator), dtype=wide.dtype), wide), p.dtype)
+    return cast(run(E.lt, draw(random.uniform, p.shape, seeded_generator(generator), dtype=wide.dtype), wide), p.dtype)
 
 
 def bidense(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:

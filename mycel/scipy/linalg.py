@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims.linear_algebra import decompositions as L
+from mycel._src.compiler.prims.linear_algebra import decompositions as decompositions_prims
 from mycel._src.compiler.prims.linear_algebra import spectral
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
@@ -209,7 +209,7 @@ def eigh(
         # With b = L L^H types 1 and the others are problems of L^-1 a L^-H and L^H a L.
         given = _matrix("eigh", term("eigh", b), check_finite)
         x = _whole(x, lower)
-        factor = run(L.cholesky, given if lower else matrices.adjoint_of(given))
+        factor = run(decompositions_prims.cholesky, given if lower else matrices.adjoint_of(given))
         if type == 1:
             half = matrices.triangular(factor, x, True)
             x = matrices.adjoint_of(matrices.triangular(factor, matrices.adjoint_of(half), True))

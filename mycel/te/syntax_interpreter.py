@@ -23,7 +23,7 @@ import numpy as np
 
 from mycel._src.compiler.ir.dim_values import substitute, symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike, same
-from mycel._src.compiler.loops import formulas as F
+from mycel._src.compiler.loops import formulas
 from mycel._src.compiler.loops.formulas import Formula
 from mycel._src.compiler.loops.legality import meeting, unwritten
 from mycel._src.compiler.loops.programs import Agreement, Array, For, If, Program, called, index_of, size_of, statements
@@ -129,7 +129,7 @@ class _Interpreter:
             return
         value = self.t.element(value)
         number = isinstance(value, (bool, int, float, Dim, Formula))
-        reads = F.reads_of(value) if isinstance(value, Formula) else ()
+        reads = formulas.reads_of(value) if isinstance(value, Formula) else ()
         if number and (name in self.changing or any(r.data in self.t.arrays for r in reads)):
             self.space[name] = self.t.variable(name, value, self.space.get(name))
         else:
@@ -144,7 +144,7 @@ class _Interpreter:
             raise Unsupported(f"{ast.unparse(node.target)} cannot be assigned to")
         reference, indices = self.subscript(node.target)
         place = self.t.place(reference, indices)
-        element = F.read(reference.array.name, place, reference.dtype)
+        element = formulas.read(reference.array.name, place, reference.dtype)
         self.t.set(reference, place, self.t.binary(type(node.op), element, value))
 
     def loop(self, node: ast.For) -> None:
@@ -349,20 +349,20 @@ class _Interpreter:
             elif isinstance(made, bool) and isinstance(part, bool):
                 made = (made and part) if name == "logical_and" else (made or part)
             else:
-                made = F.operation(name, D.bool_, self.t.formula(made), self.t.formula(part))
+                made = formulas.operation(name, D.bool_, self.t.formula(made), self.t.formula(part))
         return made
 
     def unary(self, node: ast.UnaryOp) -> Any:
         value = self.t.element(self.value(node.operand))
         if isinstance(node.op, ast.Not):
             test = self.t.truth(value)
-            return not test if isinstance(test, bool) else F.operation("logical_not", D.bool_, test)
+            return not test if isinstance(test, bool) else formulas.operation("logical_not", D.bool_, test)
         if not isinstance(value, Formula):
             return _UNARY[type(node.op)](value)
         if isinstance(node.op, ast.UAdd):
             return value
         name = "neg" if isinstance(node.op, ast.USub) else "bitwise_not"
-        return F.operation(name, value.dtype, value)
+        return formulas.operation(name, value.dtype, value)
 
     def call(self, node: ast.Call) -> Any:
         function = self.value(node.func)
@@ -403,7 +403,7 @@ class _Interpreter:
             kind = {float: self.t.default, int: D.int64, bool: D.bool_}.get(kind) or D.from_any(kind)
         if kind is D.int64 and isinstance(value, Dim):
             return value
-        return F.cast(self.t.formula(value), kind)
+        return formulas.cast(self.t.formula(value), kind)
 
     def inlined(self, function: FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return what another Python function gives; its statements become part of this program."""

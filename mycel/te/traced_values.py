@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.ir.dims import Dim, DimLike
-from mycel._src.compiler.loops import formulas as F
+from mycel._src.compiler.loops import formulas
 from mycel._src.compiler.loops.formulas import Formula, Place
 from mycel._src.compiler.loops.programs import COMBINES, Agreement, Array, Set, Statement, Where
 from mycel._src.foundation import dtype as D
@@ -140,20 +140,20 @@ class Tracer:
         if isinstance(value, Formula):
             return value
         if isinstance(value, Dim):
-            made = F.index(value)
-            return made if like is None or like.kind in "iub" else F.cast(made, like)
+            made = formulas.index(value)
+            return made if like is None or like.kind in "iub" else formulas.cast(made, like)
         if isinstance(value, (bool, np.bool_)):
-            return F.constant(value, D.bool_)
+            return formulas.constant(value, D.bool_)
         if isinstance(value, (int, np.integer)):
-            return F.constant(value, like if like is not None and like.kind != "b" else D.int64)
+            return formulas.constant(value, like if like is not None and like.kind != "b" else D.int64)
         if isinstance(value, (float, np.floating)):
-            return F.constant(value, like if like is not None and like.kind == "f" else self.default)
+            return formulas.constant(value, like if like is not None and like.kind == "f" else self.default)
         raise TypeError(f"a number is wanted here, not {shown(value)}")
 
     def element(self, value: Any) -> Any:
         """Return an array of no axes as its element; anything else as it is."""
         if isinstance(value, Reference) and not value.shape:
-            return F.read(value.array.name, (), value.dtype)
+            return formulas.read(value.array.name, (), value.dtype)
         return value
 
     def together(self, left: Any, right: Any) -> tuple[Formula, Formula]:
@@ -165,27 +165,31 @@ class Tracer:
             return x, y
         weak = [isinstance(v, (int, float, Dim)) and not isinstance(v, bool) for v in (left, right)]
         if weak[0] and not weak[1] and x.dtype.kind == y.dtype.kind:
-            return F.cast(x, y.dtype), y
+            return formulas.cast(x, y.dtype), y
         if weak[1] and not weak[0] and x.dtype.kind == y.dtype.kind:
-            return x, F.cast(y, x.dtype)
+            return x, formulas.cast(y, x.dtype)
         dtype = promote(x.dtype, y.dtype)
-        return F.cast(x, dtype), F.cast(y, dtype)
+        return formulas.cast(x, dtype), formulas.cast(y, dtype)
 
     def floating(self, value: Any) -> Formula:
         """Return a number as a formula of a floating type."""
         made = self.formula(self.element(value))
-        return made if made.dtype.kind == "f" else F.cast(made, self.default)
+        return made if made.dtype.kind == "f" else formulas.cast(made, self.default)
 
     def truth(self, value: Any) -> bool | Formula:
         """Return a condition: a bool where it is known, else a formula of type bool."""
         value = self.element(value)
         if isinstance(value, Dim):
-            value = F.index(value)
+            value = formulas.index(value)
         if not isinstance(value, Formula):
             return bool(value)
         if value.kind == "const":
             return bool(value.data)
-        return value if value.dtype is D.bool_ else F.operation("ne", D.bool_, value, F.constant(0, value.dtype))
+        return (
+            value
+            if value.dtype is D.bool_
+            else formulas.operation("ne", D.bool_, value, formulas.constant(0, value.dtype))
+        )
 
     def binary(self, op: type, left: Any, right: Any) -> Any:
         name, python = BINARY[op]
@@ -196,21 +200,21 @@ class Tracer:
         if name == "div":
             x, y = self.together(left, right)
             if x.dtype.kind != "f":
-                x, y = F.cast(x, self.default), F.cast(y, self.default)
-            return F.operation("div", x.dtype, x, y)
+                x, y = formulas.cast(x, self.default), formulas.cast(y, self.default)
+            return formulas.operation("div", x.dtype, x, y)
         if name == "pow" and type(right) is int and 0 <= right <= 4 and isinstance(left, Formula):
-            made = F.constant(1, left.dtype)
+            made = formulas.constant(1, left.dtype)
             for _ in range(right):
-                made = F.operation("mul", left.dtype, made, left)
+                made = formulas.operation("mul", left.dtype, made, left)
             return made
         x, y = self.together(left, right)
         if x.dtype is D.bool_ and not name.startswith("bitwise"):
-            x, y = F.cast(x, D.int64), F.cast(y, D.int64)
+            x, y = formulas.cast(x, D.int64), formulas.cast(y, D.int64)
         elif x.dtype is D.bool_:
             name = "logical" + name[len("bitwise") :]
         elif name.startswith(("bitwise", "shift")) and x.dtype.kind == "f":
             raise TypeError(f"{name} takes integers, not {x.dtype.name}")
-        return F.operation(name, x.dtype, x, y)
+        return formulas.operation(name, x.dtype, x, y)
 
     def compared(self, op: type, left: Any, right: Any) -> Any:
         if op in (ast.Is, ast.IsNot, ast.In, ast.NotIn):
@@ -223,7 +227,7 @@ class Tracer:
                 return self.compared_sizes(name, left, right)
             return python(left, right)
         x, y = self.together(left, right)
-        return F.operation(name, D.bool_, x, y)
+        return formulas.operation(name, D.bool_, x, y)
 
     def compared_sizes(self, name: str, left: Any, right: Any) -> Any:
         """Return how two dimensions compare: a bool where that holds for all sizes."""
@@ -239,11 +243,11 @@ class Tracer:
         }[name]
         if any(known):
             return known[0]
-        return F.operation(name, D.bool_, F.index(left), F.index(right))
+        return formulas.operation(name, D.bool_, formulas.index(left), formulas.index(right))
 
     def chosen(self, condition: Formula, x: Any, y: Any) -> Formula:
         a, b = self.together(x, y)
-        return F.operation("select", a.dtype, condition, a, b)
+        return formulas.operation("select", a.dtype, condition, a, b)
 
     def applied(self, name: str, args: Sequence[Any]) -> Any:
         """Return a function of elements, by its primitive's name, of numbers."""
@@ -255,18 +259,18 @@ class Tracer:
                 return self.binary(ast.Pow, *args)
             x, y = self.together(*args)
             if name == "atan2" and x.dtype.kind != "f":
-                x, y = F.cast(x, self.default), F.cast(y, self.default)
-            return F.operation(name, x.dtype, x, y)
+                x, y = formulas.cast(x, self.default), formulas.cast(y, self.default)
+            return formulas.operation(name, x.dtype, x, y)
         if len(args) != 1:
             raise TypeError(f"{name} takes 1 number, not {len(args)}")
         x = self.formula(args[0]) if name in ("abs", "sign") else self.floating(args[0])
-        return F.operation(name, x.dtype, x)
+        return formulas.operation(name, x.dtype, x)
 
     # Elements and statements.
 
     def read(self, reference: Reference, indices: Sequence[Any]) -> Formula:
         place = self.place(reference, indices)
-        return F.read(reference.array.name, place, reference.dtype)
+        return formulas.read(reference.array.name, place, reference.dtype)
 
     def place(self, reference: Reference, indices: Sequence[Any]) -> Place:
         """Return a place in an array; a negative number counts from the end of its axis."""
@@ -274,7 +278,7 @@ class Tracer:
             raise IndexError(
                 f"{reference.array.name} has {reference.ndim} axes and {len(indices)} indices; operators take elements"
             )
-        place: list[F.Term] = []
+        place: list[formulas.Term] = []
         for i, size in zip(indices, reference.shape):
             i = self.element(i)
             if isinstance(i, slice):
@@ -286,7 +290,7 @@ class Tracer:
             if isinstance(i, (int, np.integer)):
                 i = int(i) + size if i < 0 else int(i)
             elif isinstance(i, Formula):
-                i = F.cast(i, D.int64)
+                i = formulas.cast(i, D.int64)
             place.append(i)
         return tuple(place)
 
@@ -301,7 +305,7 @@ class Tracer:
         array = reference.array
         if array.name not in self.own():
             raise TypeError(f"{array.name} is an input; write to an array that zeros, full or empty make")
-        formula = F.cast(self.formula(self.element(value), array.dtype), array.dtype)
+        formula = formulas.cast(self.formula(self.element(value), array.dtype), array.dtype)
         if mode == "set":
             mode, formula = _mode_of(array.name, place, formula)
         self.emit(Set(array.name, place, formula, mode, self.where))
@@ -322,7 +326,7 @@ class Tracer:
             self.variables[held.array.name] = number
         else:
             self.widen(held, formula, weak)
-        self.set(held, (), F.cast(formula, held.dtype))
+        self.set(held, (), formulas.cast(formula, held.dtype))
         reference: Reference = held
         return reference
 
@@ -354,11 +358,11 @@ def _mode_of(array: str, place: Place, value: Formula) -> tuple[str, Formula]:
     if value.kind == "op" and value.data in _MODES and len(value.args) == 2:
         for mine, other in (value.args, value.args[::-1]):
             if mine.kind == "read" and mine.data == array and mine.place == place:
-                if all(r.data != array for r in F.reads_of(other)):
+                if all(r.data != array for r in formulas.reads_of(other)):
                     return _MODES[value.data], other
     if value.kind == "op" and value.data == "sub":
         mine, other = value.args
         if mine.kind == "read" and mine.data == array and mine.place == place:
-            if all(r.data != array for r in F.reads_of(other)):
-                return "add", F.operation("neg", other.dtype, other)
+            if all(r.data != array for r in formulas.reads_of(other)):
+                return "add", formulas.operation("neg", other.dtype, other)
     return "set", value

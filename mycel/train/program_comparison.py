@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.foundation import arguments
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.tensor import Tensor
@@ -64,7 +64,7 @@ class _Run:
         graph = _flat(model.graph)
         self.nodes = [n for n in graph.nodes if isinstance(n.type, TensorType)]
         whole = Graph(graph.inputs, (*self.nodes, *graph.outputs), graph.name)
-        found: Any = eager.apply(C.call, *inputs, *states, graph=whole)
+        found: Any = eager.apply(control.call, *inputs, *states, graph=whole)
         arrays = [t.asnumpy() for t in found]
         self.values: dict[Node, NDArray[Any]] = dict(zip(self.nodes, arrays))
         given = [t.asnumpy() for t in (*inputs, *states)]
@@ -89,12 +89,12 @@ def _results(form: Any, places: Mapping[str, Sequence[Any]]) -> list[Any]:
 
 def _flat(graph: Graph) -> Graph:
     """Return a graph with the graphs that it calls in the place of the calls."""
-    while any(n.prim is C.call for n in graph.nodes):
+    while any(n.prim is control.call for n in graph.nodes):
         image: dict[Node, Any] = {n: n for n in graph.inputs}
         for n in graph.nodes:
             inputs = [image[i] for i in n.inputs]
-            if n.prim is C.call:
-                image[n] = C.inline(n.params["graph"], inputs)
+            if n.prim is control.call:
+                image[n] = control.inline(n.params["graph"], inputs)
             elif inputs and type(inputs[0]) is tuple:
                 image[n] = inputs[0][n.params["index"]]
             else:

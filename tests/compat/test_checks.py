@@ -9,56 +9,65 @@ import pytest
 
 import mycel as ms
 from mycel import nn
-from mycel.compat import checkparam as C
-from mycel.compat import deprecated_names
+from mycel.compat import checkparam, deprecated_names
 
 # What MindSpore 2.10 says to the same calls.
 REFUSED: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
     (
-        C.check_positive_int,
+        checkparam.check_positive_int,
         (-1, "n", "Dense"),
         ValueError,
         "For 'Dense', the 'n' must be int and must > 0, but got '-1' with type 'int'.",
     ),
-    (C.check_positive_int, (1.5, "n", "Dense"), TypeError, "For 'Dense', the 'n' must be int, but got 'float'"),
-    (C.check_positive_int, (True, "n", "Dense"), TypeError, "must be int"),
     (
-        C.check_value_type,
+        checkparam.check_positive_int,
+        (1.5, "n", "Dense"),
+        TypeError,
+        "For 'Dense', the 'n' must be int, but got 'float'",
+    ),
+    (checkparam.check_positive_int, (True, "n", "Dense"), TypeError, "must be int"),
+    (
+        checkparam.check_value_type,
         ("x", 1, [str], "Dense"),
         TypeError,
         "For 'Dense', the type of 'x' should be 'str', but got type 'int'.",
     ),
     (
-        C.check_string,
+        checkparam.check_string,
         ("a", ["b", "c"], "mode", "Conv"),
         ValueError,
         "For 'Conv', the 'mode' must be str and must be in '['b', 'c']', but got 'a'.",
     ),
     (
-        C.check_float_range,
-        (2.0, 0, 1, C.INC_LEFT, "p", "Dropout"),
+        checkparam.check_float_range,
+        (2.0, 0, 1, checkparam.INC_LEFT, "p", "Dropout"),
         ValueError,
         "For 'Dropout', the 'p' must be in range of [0, 1), but got 2.0 with type 'float'.",
     ),
-    (C.check_bool, (1, "b", "C"), TypeError, "For 'C', the 'b' must be a bool, but got int."),
+    (checkparam.check_bool, (1, "b", "C"), TypeError, "For 'C', the 'b' must be a bool, but got int."),
     (
-        C.check_int,
-        (3, 4, C.GE, "v", "P"),
+        checkparam.check_int,
+        (3, 4, checkparam.GE, "v", "P"),
         ValueError,
         "For 'P', the 'v' must be int and must >= 4, but got '3' with type 'int'.",
     ),
-    (C.check, ("n", 3, "size", 4, C.EQ, "P"), ValueError, "'n' must be = 'size' 4"),
-    (C.check, ("n", 3, "", [4, 5], C.INC_BOTH, "P"), ValueError, "in range of [4, 5]"),
-    (C.check_type_name, ("x", ms.int32, [ms.float32], "P"), TypeError, "should be one of (Float32), but got Int32"),
+    (checkparam.check, ("n", 3, "size", 4, checkparam.EQ, "P"), ValueError, "'n' must be = 'size' 4"),
+    (checkparam.check, ("n", 3, "", [4, 5], checkparam.INC_BOTH, "P"), ValueError, "in range of [4, 5]"),
     (
-        C.check_types_same_and_valid,
+        checkparam.check_type_name,
+        ("x", ms.int32, [ms.float32], "P"),
+        TypeError,
+        "should be one of (Float32), but got Int32",
+    ),
+    (
+        checkparam.check_types_same_and_valid,
         ({"x": ms.int32, "y": ms.float32}, [ms.float32, ms.int32], "P"),
         TypeError,
         "must be the same",
     ),
-    (C.check_subclass, ("x", int, (str,), "P"), TypeError, "subclass"),
-    (C.check_positive_int_sequence, ([1, 0], "sizes"), ValueError, "sizes[1]"),
-    (C.check_is_int, (1.0, "n"), TypeError, "must be int"),
+    (checkparam.check_subclass, ("x", int, (str,), "P"), TypeError, "subclass"),
+    (checkparam.check_positive_int_sequence, ([1, 0], "sizes"), ValueError, "sizes[1]"),
+    (checkparam.check_is_int, (1.0, "n"), TypeError, "must be int"),
 ]
 
 
@@ -70,25 +79,31 @@ def test_refused(check: Any, args: tuple[Any, ...], error: type[Exception], text
 
 
 def test_values_are_given_back() -> None:
-    assert C.check_positive_int(3, "n") == 3 and C.check_non_negative_float(0) == 0
-    assert C.check_float_range(0.0, 0.0, 1.0, C.Rel.INC_LEFT) == 0.0 and C.check_int_range(3, 1, 3, C.INC_RIGHT) == 3
-    assert C.check_value_type("x", None, [int, type(None)]) is None and C.check_value_type("b", True, [bool]) is True
-    assert C.check_string("b", ["b"], "m") == "b" and C.check_bool(False) is False
+    assert checkparam.check_positive_int(3, "n") == 3 and checkparam.check_non_negative_float(0) == 0
     assert (
-        C.check_subclass("x", nn.Dense, nn.Cell, "P") is nn.Dense
-        and C.check_type_name("x", ms.int8, ms.int8, "P") == ms.int8
+        checkparam.check_float_range(0.0, 0.0, 1.0, checkparam.Rel.INC_LEFT) == 0.0
+        and checkparam.check_int_range(3, 1, 3, checkparam.INC_RIGHT) == 3
     )
-    assert (C.once(1), C.twice(2), C.triple((1, 2, 3))) == ((1,), (2, 2), (1, 2, 3))
-    assert C.Validator.check_positive_int(2, "n") == 2 and list(C.Rel) == list(range(1, 13))
+    assert (
+        checkparam.check_value_type("x", None, [int, type(None)]) is None
+        and checkparam.check_value_type("b", True, [bool]) is True
+    )
+    assert checkparam.check_string("b", ["b"], "m") == "b" and checkparam.check_bool(False) is False
+    assert (
+        checkparam.check_subclass("x", nn.Dense, nn.Cell, "P") is nn.Dense
+        and checkparam.check_type_name("x", ms.int8, ms.int8, "P") == ms.int8
+    )
+    assert (checkparam.once(1), checkparam.twice(2), checkparam.triple((1, 2, 3))) == ((1,), (2, 2), (1, 2, 3))
+    assert checkparam.Validator.check_positive_int(2, "n") == 2 and list(checkparam.Rel) == list(range(1, 13))
     # The class of older releases and the function of today take the same arguments.
-    for check in (C.Validator.check_number, C.check_number):
-        assert check("clip_norm", 1.5, 0.0, C.Rel.GT, "Clip") == 1.5
+    for check in (checkparam.Validator.check_number, checkparam.check_number):
+        assert check("clip_norm", 1.5, 0.0, checkparam.Rel.GT, "Clip") == 1.5
         with pytest.raises(ValueError, match="'clip_norm' must be > '' 0.0, but got -1"):
-            check("clip_norm", -1, 0.0, C.Rel.GT, "Clip")
+            check("clip_norm", -1, 0.0, checkparam.Rel.GT, "Clip")
 
 
 def test_types_of_arguments() -> None:
-    @C.args_type_check(x=int, name=str)
+    @checkparam.args_type_check(x=int, name=str)
     def f(x: Any, name: Any = None) -> Any:
         return x, name
 
@@ -138,7 +153,7 @@ def test_paths(monkeypatch: pytest.MonkeyPatch) -> None:
             and reshape is ms.ops.reshape
         )
         assert (
-            Validator is C.Validator
+            Validator is checkparam.Validator
             and opt_init_args_register is deprecated_names.opt_init_args_register
             and __version__ == "2.10.0"
         )

@@ -10,7 +10,7 @@ from mycel import ops
 from mycel._src.engines.native.program.template import Template
 from mycel._src.engines.native.runtime.runtime import runtime
 from mycel._src.foundation.errors import NonFiniteError, ShapeError
-from mycel._src.tensors.core import fused as F
+from mycel._src.tensors.core import fused as fused_module
 from mycel._src.tensors.core.fused import fused
 
 
@@ -22,8 +22,8 @@ def array(*shape, seed=0):
 def traces(monkeypatch):
     """What was compiled by `fused` since the test began."""
     made = []
-    own = F.compile_small
-    monkeypatch.setattr(F, "compile_small", lambda graph: made.append(graph) or own(graph))
+    own = fused_module.compile_small
+    monkeypatch.setattr(fused_module, "compile_small", lambda graph: made.append(graph) or own(graph))
     return made
 
 
@@ -62,7 +62,7 @@ def test_numbers_that_change_from_call_to_call_are_not_compiled_again_and_again(
 
     x = ms.Tensor([2.0])
     assert [scaled(x, 0.5 * k).item() for k in range(1, 60)] == [float(k) for k in range(1, 60)]
-    assert len(traces) == F.VARIETY
+    assert len(traces) == fused_module.VARIETY
 
 
 def test_what_is_not_one_graph_of_the_arguments_runs_as_it_is(traces):

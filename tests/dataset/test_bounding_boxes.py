@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.dataset import vision as V
+from mycel.dataset import vision
 from mycel.dataset.vision import Inter
 
 IMAGE = np.arange(6 * 8 * 3, dtype=np.uint8).reshape(6, 8, 3)
@@ -20,15 +20,19 @@ BOXES = np.array([[1, 2, 3, 2], [0, 0, 8, 6]], np.float32)
     "transform, expected, shape",
     [
         # MindSpore 2.10 for the same image and boxes.
-        (V.RandomHorizontalFlipWithBBox(1.0), [[4, 2, 3, 2], [0, 0, 8, 6]], (6, 8, 3)),
-        (V.RandomVerticalFlipWithBBox(1.0), [[1, 2, 3, 2], [0, 0, 8, 6]], (6, 8, 3)),
-        (V.ResizeWithBBox((3, 4)), [[0.5, 1, 1.5, 1], [0, 0, 4, 3]], (3, 4, 3)),
-        (V.ResizeWithBBox(12, Inter.NEAREST), [[2, 4, 6, 4], [0, 0, 16, 12]], (12, 16, 3)),
-        (V.RandomResizeWithBBox(3), [[0.5, 1, 1.5, 1], [0, 0, 4, 3]], (3, 4, 3)),
-        (V.RandomCropWithBBox((6, 8)), [[1, 2, 3, 2], [0, 0, 8, 6]], (6, 8, 3)),
-        (V.RandomCropWithBBox((8, 10), [1, 1, 1, 1]), [[2, 3, 3, 2], [1, 1, 8, 6]], (8, 10, 3)),
-        (V.RandomResizedCropWithBBox(3, (1.0, 1.0), (8 / 6, 8 / 6)), [[0.375, 1, 1.125, 1], [0, 0, 3, 3]], (3, 3, 3)),
-        (V.BoundingBoxAugment(lambda x: x, 1.0), BOXES.tolist(), (6, 8, 3)),
+        (vision.RandomHorizontalFlipWithBBox(1.0), [[4, 2, 3, 2], [0, 0, 8, 6]], (6, 8, 3)),
+        (vision.RandomVerticalFlipWithBBox(1.0), [[1, 2, 3, 2], [0, 0, 8, 6]], (6, 8, 3)),
+        (vision.ResizeWithBBox((3, 4)), [[0.5, 1, 1.5, 1], [0, 0, 4, 3]], (3, 4, 3)),
+        (vision.ResizeWithBBox(12, Inter.NEAREST), [[2, 4, 6, 4], [0, 0, 16, 12]], (12, 16, 3)),
+        (vision.RandomResizeWithBBox(3), [[0.5, 1, 1.5, 1], [0, 0, 4, 3]], (3, 4, 3)),
+        (vision.RandomCropWithBBox((6, 8)), [[1, 2, 3, 2], [0, 0, 8, 6]], (6, 8, 3)),
+        (vision.RandomCropWithBBox((8, 10), [1, 1, 1, 1]), [[2, 3, 3, 2], [1, 1, 8, 6]], (8, 10, 3)),
+        (
+            vision.RandomResizedCropWithBBox(3, (1.0, 1.0), (8 / 6, 8 / 6)),
+            [[0.375, 1, 1.125, 1], [0, 0, 3, 3]],
+            (3, 3, 3),
+        ),
+        (vision.BoundingBoxAugment(lambda x: x, 1.0), BOXES.tolist(), (6, 8, 3)),
     ],
 )
 def test_boxes_are_those_of_mindspore(transform: Any, expected: Any, shape: tuple[int, ...]) -> None:
@@ -48,7 +52,7 @@ def marked() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("size", [5, (4, 9), (10, 12)])
 def test_crops_keep_what_is_in_them(size: Any) -> None:
-    crop = V.RandomCropWithBBox(size)
+    crop = vision.RandomCropWithBBox(size)
     for _ in range(20):
         image, boxes = crop(*marked())
         if not len(boxes):
@@ -58,21 +62,21 @@ def test_crops_keep_what_is_in_them(size: Any) -> None:
         inside = np.zeros_like(image)
         inside[top : top + height, left : left + width] = 255
         assert np.array_equal(image, inside) and label == 77
-    padded, boxes = V.RandomCropWithBBox((14, 12), pad_if_needed=True)(*marked())
+    padded, boxes = vision.RandomCropWithBBox((14, 12), pad_if_needed=True)(*marked())
     left, top, width, height, _ = boxes[0].astype(int)
     assert (padded[top : top + height, left : left + width] == 255).all() and (padded == 255).sum() == width * height
 
 
 def test_resized_crops_and_chances() -> None:
     for _ in range(10):
-        image, boxes = V.RandomResizedCropWithBBox((40, 48), (0.5, 1.0), interpolation=Inter.NEAREST)(*marked())
+        image, boxes = vision.RandomResizedCropWithBBox((40, 48), (0.5, 1.0), interpolation=Inter.NEAREST)(*marked())
         left, top, width, height, _ = boxes[0]
         assert abs(int((image == 255).sum()) - width * height) <= 2 * (width + height)
-    image, boxes = V.RandomHorizontalFlipWithBBox(0.0)(*marked())
+    image, boxes = vision.RandomHorizontalFlipWithBBox(0.0)(*marked())
     assert np.array_equal(image, marked()[0]) and np.array_equal(boxes, marked()[1])
-    inverted, _ = V.BoundingBoxAugment(V.Invert(), 1.0)(*marked())
+    inverted, _ = vision.BoundingBoxAugment(vision.Invert(), 1.0)(*marked())
     assert not inverted.any()
-    same, _ = V.BoundingBoxAugment(V.Invert(), 0.0)(*marked())
+    same, _ = vision.BoundingBoxAugment(vision.Invert(), 0.0)(*marked())
     assert np.array_equal(same, marked()[0])
 
 
@@ -84,6 +88,6 @@ def test_what_is_refused() -> None:
         ((IMAGE[None], BOXES), r"expected an image \[H, W\]"),
     ):
         with pytest.raises(ValueError, match=message):
-            V.RandomHorizontalFlipWithBBox()(*inputs)
+            vision.RandomHorizontalFlipWithBBox()(*inputs)
     with pytest.raises(ValueError, match="is smaller than size"):
-        V.RandomCropWithBBox(9)(IMAGE, BOXES)
+        vision.RandomCropWithBBox(9)(IMAGE, BOXES)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.dataset import transforms as T
-from mycel.dataset import vision as V
+from mycel.dataset import transforms, vision
 
 
 def values(data: ds.Dataset) -> list[Any]:
@@ -25,9 +24,13 @@ def test_pipelines_are_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[
     name = str(tmp_path / "a.txt")
     lines = ds.TextFileDataset(name, shuffle=False)
     numbers = ds.FakeImageDataset(6, (4, 5, 3), 3, sampler=ds.SequentialSampler(1, 5))
-    chain = numbers.map([V.Resize((3, 2), V.Inter.NEAREST), T.TypeCast(np.float32)], "image").batch(2, True).repeat(2)
+    chain = (
+        numbers.map([vision.Resize((3, 2), vision.Inter.NEAREST), transforms.TypeCast(np.float32)], "image")
+        .batch(2, True)
+        .repeat(2)
+    )
     chain = chain.skip(1).take(2).rename("label", "y").project(["y", "image"])
-    for data in (lines, chain, lines.zip(numbers), lines.concat(lines), lines.map(T.Fill("x"))):
+    for data in (lines, chain, lines.zip(numbers), lines.concat(lines), lines.map(transforms.Fill("x"))):
         found = json.loads(json.dumps(ds.serialize(data, str(tmp_path / "d.json"))))
         for again in (ds.deserialize(found), ds.deserialize(json_filepath=str(tmp_path / "d.json"))):
             assert values(again) == values(data) and ds.compare(again, data)
@@ -37,7 +40,7 @@ def test_pipelines_are_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert (found["op_type"], found["buffer_size"], found["children"][0]["op_type"]) == ("Shuffle", 4, "Filter")
     assert found["children"][0]["predicate"] == "pyfunc"
     assert found["children"][0]["children"][0]["dataset_files"] == name
-    described = ds.serialize(lines.map(T.Fill("x")))["operations"]
+    described = ds.serialize(lines.map(transforms.Fill("x")))["operations"]
     assert described == [{"tensor_op_name": "Fill", "tensor_op_params": {"fill_value": "x"}}]
     ds.show(lines)
     assert json.loads(capsys.readouterr().out)["op_type"] == "TextFileDataset"

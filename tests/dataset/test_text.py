@@ -17,7 +17,7 @@ import pytest
 import mycel as ms
 import mycel.dataset as ds
 from mycel import compat
-from mycel.dataset import text as T
+from mycel.dataset import text
 from mycel.dataset.text.unicode_sets import categories, characters, script
 
 # What MindSpore 2.10 does: the files that calls read, vocabularies, calls that fail by error, and
@@ -36,14 +36,14 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     for name, content in VALUES["files"].items():
         Path(folder + name).write_text(content, encoding="utf-8")
 
-    def jieba(mode: T.JiebaMode, *new: Any) -> T.JiebaTokenizer:
-        made = T.JiebaTokenizer(folder + "hmm", folder + "dict", mode, True)
+    def jieba(mode: text.JiebaMode, *new: Any) -> text.JiebaTokenizer:
+        made = text.JiebaTokenizer(folder + "hmm", folder + "dict", mode, True)
         for one in new:
             made.add_word(*one) if isinstance(one, tuple) else made.add_dict(one)
         return made
 
-    vocab = T.Vocab.from_list(["a"])
-    return {**vars(T), "ms": ms, "np": np, "folder": folder, "jieba": jieba, "data": data, "VOCAB": vocab}
+    vocab = text.Vocab.from_list(["a"])
+    return {**vars(text), "ms": ms, "np": np, "folder": folder, "jieba": jieba, "data": data, "VOCAB": vocab}
 
 
 @pytest.mark.parametrize("call", VALUES["cases"])
@@ -80,29 +80,29 @@ def test_wrong_arguments_fail_as_in_mindspore(error: str, call: str, names: dict
 
 
 def test_words_and_numbers() -> None:
-    words = T.Vocab.from_list(["a", "b"])
+    words = text.Vocab.from_list(["a", "b"])
     assert words.tokens_to_ids("b") == 1 and words.tokens_to_ids(["b", "z"]) == [1, -1]
     assert words.tokens_to_ids(np.array("a")) == 0
     assert words.ids_to_tokens(1) == "b" and words.ids_to_tokens(np.array([0, 9])) == ["a", ""]
     with pytest.raises(RuntimeError, match="'zz' is not in the vocabulary; give an unknown_token"):
-        T.Lookup(words)(["a", "zz"])
+        text.Lookup(words)(["a", "zz"])
     with pytest.raises(RuntimeError, match="unknown_token '<unk>' is not in the vocabulary"):
-        T.Lookup(words, "<unk>")
+        text.Lookup(words, "<unk>")
 
 
 def test_where_mindspore_mixes_texts_up() -> None:
-    assert T.RegexReplace("[a-c]", "x")(["abcd", "", "zz"]).tolist() == ["xxxd", "", "zz"]
-    assert T.RegexReplace("[a-c]", "x", False)([["abcd", "cc"]]).tolist() == [["xbcd", "xc"]]
-    assert T.FilterWikipediaXML()(["A 1", "<b>c"]).tolist() == ["a one", "c"]
-    assert T.FilterWikipediaXML()("a\n\nb").tolist() == "a b"
-    special = T.BasicTokenizer(True, with_offsets=True)("AB [CLS] CD [SEP] É")
+    assert text.RegexReplace("[a-c]", "x")(["abcd", "", "zz"]).tolist() == ["xxxd", "", "zz"]
+    assert text.RegexReplace("[a-c]", "x", False)([["abcd", "cc"]]).tolist() == [["xbcd", "xc"]]
+    assert text.FilterWikipediaXML()(["A 1", "<b>c"]).tolist() == ["a one", "c"]
+    assert text.FilterWikipediaXML()("a\n\nb").tolist() == "a b"
+    special = text.BasicTokenizer(True, with_offsets=True)("AB [CLS] CD [SEP] É")
     assert [part.tolist() for part in special] == [
         ["ab", "[CLS]", "cd", "[SEP]", "e"],
         [0, 3, 9, 12, 18],
         [2, 8, 11, 17, 19],
     ]
-    pieces = T.Vocab.from_list(["a", "##b", "[UNK]"])
-    unknown = T.WordpieceTokenizer(pieces, max_bytes_per_token=4, with_offsets=True)(["ab", "ac", "ababab"])
+    pieces = text.Vocab.from_list(["a", "##b", "[UNK]"])
+    unknown = text.WordpieceTokenizer(pieces, max_bytes_per_token=4, with_offsets=True)(["ab", "ac", "ababab"])
     assert [part.tolist() for part in unknown] == [["a", "##b", "[UNK]", "[UNK]"], [0, 1, 0, 0], [1, 2, 2, 6]]
 
 
@@ -111,39 +111,39 @@ def test_pairs_are_cut_from_the_longer() -> None:
         first, second = list("abcd"), list("xyz")
         while len(first) + len(second) > length:
             (first if len(first) > len(second) else second).pop()
-        got = T.TruncateSequencePair(length)(list("abcd"), list("xyz"))
+        got = text.TruncateSequencePair(length)(list("abcd"), list("xyz"))
         assert [part.tolist() for part in got] == [first, second]
 
 
 def test_bytes_and_functions() -> None:
     words = np.array(["abc", "é"])
-    assert T.to_bytes(words).tolist() == [b"abc", b"\xc3\xa9"]
-    assert T.to_str(T.to_bytes(words, "latin1"), "latin1").tolist() == words.tolist()
-    assert T.PythonTokenizer(str.split)(np.array(["a b", "c d"])).tolist() == [["a", "b"], ["c", "d"]]
-    assert T.PythonTokenizer(str.split)(np.array(b"a b")).tolist() == ["a", "b"]
+    assert text.to_bytes(words).tolist() == [b"abc", b"\xc3\xa9"]
+    assert text.to_str(text.to_bytes(words, "latin1"), "latin1").tolist() == words.tolist()
+    assert text.PythonTokenizer(str.split)(np.array(["a b", "c d"])).tolist() == [["a", "b"], ["c", "d"]]
+    assert text.PythonTokenizer(str.split)(np.array(b"a b")).tolist() == ["a", "b"]
     with pytest.raises(ValueError, match=r"lists of \[1, 2\] words"):
-        T.PythonTokenizer(str.split)(np.array(["a b", "c"]))
+        text.PythonTokenizer(str.split)(np.array(["a b", "c"]))
     with pytest.raises(TypeError, match="must give a list of words, got 3"):
-        T.PythonTokenizer(len)(np.array("abc"))
+        text.PythonTokenizer(len)(np.array("abc"))
 
 
 @pytest.mark.parametrize(
     "transform, value, message",
     [
-        (T.WhitespaceTokenizer(), ["a b"], "expected one text"),
-        (T.WhitespaceTokenizer(), np.int32(3), "expected text, got an array of type int32"),
-        (T.CaseFold(), np.array(b"a"), "decode with text.to_str"),
-        (T.AddToken("a"), "b", "expected a list of texts or a matrix of texts"),
-        (T.Truncate(1), "b", "expected a list or matrix"),
-        (T.SlidingWindow(1, 1), [1], "axis must be 0 or -1"),
-        (T.SlidingWindow(1), [[1]], "expected a list"),
-        (T.TruncateSequencePair(1), [1], "expected two lists"),
-        (T.Ngram(2), "a", "expected a list of texts"),
-        (T.ToNumber(np.int8), ["128"], "not within int8"),
-        (T.ToNumber(np.uint8), ["-1"], "not within uint8"),
-        (T.ToNumber(np.int8), [""], "is no number"),
-        (T.ToNumber(np.float16), ["1e6"], "too large for float16"),
-        (T.ToNumber(np.float32), ["x1"], "is no number"),
+        (text.WhitespaceTokenizer(), ["a b"], "expected one text"),
+        (text.WhitespaceTokenizer(), np.int32(3), "expected text, got an array of type int32"),
+        (text.CaseFold(), np.array(b"a"), "decode with text.to_str"),
+        (text.AddToken("a"), "b", "expected a list of texts or a matrix of texts"),
+        (text.Truncate(1), "b", "expected a list or matrix"),
+        (text.SlidingWindow(1, 1), [1], "axis must be 0 or -1"),
+        (text.SlidingWindow(1), [[1]], "expected a list"),
+        (text.TruncateSequencePair(1), [1], "expected two lists"),
+        (text.Ngram(2), "a", "expected a list of texts"),
+        (text.ToNumber(np.int8), ["128"], "not within int8"),
+        (text.ToNumber(np.uint8), ["-1"], "not within uint8"),
+        (text.ToNumber(np.int8), [""], "is no number"),
+        (text.ToNumber(np.float16), ["1e6"], "too large for float16"),
+        (text.ToNumber(np.float32), ["x1"], "is no number"),
     ],
 )
 def test_values_that_do_not_fit(transform: Any, value: Any, message: str) -> None:
@@ -154,16 +154,16 @@ def test_values_that_do_not_fit(transform: Any, value: Any, message: str) -> Non
 @pytest.mark.parametrize("pattern", ["[", "(", "[b-a]", r"\p{Nope}", r"\X", r"\pL", r"\y", "a\\", "[a&&"])
 def test_wrong_patterns(pattern: str) -> None:
     with pytest.raises(ValueError, match="no regular expression that is supported"):
-        T.RegexReplace(pattern, "")
+        text.RegexReplace(pattern, "")
     with pytest.raises(ValueError, match="no regular expression that is supported"):
-        T.RegexTokenizer("a", pattern)
+        text.RegexTokenizer("a", pattern)
 
 
 def test_wrong_replacements() -> None:
     for replacement in ("$1", "${n}", "$"):
         with pytest.raises(ValueError, match="in the replacement|names a group"):
-            T.RegexReplace("a", replacement)
-    assert T.RegexReplace("(a)", r"$12\u4e2d$0")("a").tolist() == "a2中a"
+            text.RegexReplace("a", replacement)
+    assert text.RegexReplace("(a)", r"$12\u4e2d$0")("a").tolist() == "a2中a"
 
 
 def test_properties_of_characters() -> None:
@@ -199,10 +199,10 @@ def test_files_of_vectors(tmp_path: Path) -> None:
     ):
         path.write_text(content)
         with pytest.raises(RuntimeError, match=message):
-            T.Vectors.from_file(str(path))
+            text.Vectors.from_file(str(path))
     path.write_text("ok 1 2\n")
     with pytest.raises(ValueError, match="unk_init has 3 numbers for vectors of 2"):
-        T.ToVectors(T.Vectors.from_file(str(path)), [1, 2, 3])
+        text.ToVectors(text.Vectors.from_file(str(path)), [1, 2, 3])
 
 
 def test_files_of_segmentation(tmp_path: Path) -> None:
@@ -210,59 +210,61 @@ def test_files_of_segmentation(tmp_path: Path) -> None:
         (tmp_path / name).write_text(VALUES["files"][name], encoding="utf-8")
     (tmp_path / "wrong").write_text("x\n")
     with pytest.raises(ValueError, match="no model of start"):
-        T.JiebaTokenizer(str(tmp_path / "wrong"), str(tmp_path / "dict"))
+        text.JiebaTokenizer(str(tmp_path / "wrong"), str(tmp_path / "dict"))
     with pytest.raises(ValueError, match="no word with a frequency"):
-        T.JiebaTokenizer(str(tmp_path / "hmm"), str(tmp_path / "wrong"))
-    assert T.JiebaTokenizer(str(tmp_path / "hmm"), str(tmp_path / "dict"))("").tolist() == [""]
+        text.JiebaTokenizer(str(tmp_path / "hmm"), str(tmp_path / "wrong"))
+    assert text.JiebaTokenizer(str(tmp_path / "hmm"), str(tmp_path / "dict"))("").tolist() == [""]
 
 
 def test_pieces_name_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(__import__("sys").modules, "sentencepiece", None)
     (tmp_path / "m.model").write_bytes(b"")
     with pytest.raises(ImportError, match="SentencePieceTokenizer: needs the package sentencepiece; pip install"):
-        T.SentencePieceTokenizer(str(tmp_path / "m.model"), T.SPieceTokenizerOutType.INT)
+        text.SentencePieceTokenizer(str(tmp_path / "m.model"), text.SPieceTokenizerOutType.INT)
     with pytest.raises(ImportError, match="SentencePieceVocab.from_dataset: needs the package sentencepiece"):
-        T.SentencePieceVocab.from_dataset(data(), ["text"], 9, 1.0, T.SentencePieceModel.BPE, {})
+        text.SentencePieceVocab.from_dataset(data(), ["text"], 9, 1.0, text.SentencePieceModel.BPE, {})
     with pytest.raises(RuntimeError, match="the model is not built"):
-        T.SentencePieceVocab.save_model(T.SentencePieceVocab(), str(tmp_path), "m")
+        text.SentencePieceVocab.save_model(text.SentencePieceVocab(), str(tmp_path), "m")
 
 
 def test_pieces_of_a_trained_model(tmp_path: Path) -> None:
     pytest.importorskip("sentencepiece")
     lines = ["the quick brown fox jumps over the lazy dog", "I saw a girl with a telescope", "today is tuesday"] * 6
     texts = ds.NumpySlicesDataset(lines, ["text"], shuffle=False)
-    model = T.SentencePieceVocab.from_dataset(texts, ["text"], 40, 1.0, T.SentencePieceModel.BPE, {})
-    T.SentencePieceVocab.save_model(model, str(tmp_path), "m.model")
-    numbers = T.SentencePieceTokenizer(str(tmp_path / "m.model"), T.SPieceTokenizerOutType.INT)("the fox")
-    pieces = T.SentencePieceTokenizer(model, T.SPieceTokenizerOutType.STRING)("the fox")
+    model = text.SentencePieceVocab.from_dataset(texts, ["text"], 40, 1.0, text.SentencePieceModel.BPE, {})
+    text.SentencePieceVocab.save_model(model, str(tmp_path), "m.model")
+    numbers = text.SentencePieceTokenizer(str(tmp_path / "m.model"), text.SPieceTokenizerOutType.INT)("the fox")
+    pieces = text.SentencePieceTokenizer(model, text.SPieceTokenizerOutType.STRING)("the fox")
     assert numbers.dtype == np.int32 and len(numbers) == len(pieces)
     assert "".join(pieces.tolist()) == "▁the▁fox"
 
 
 def test_columns_of_a_pipeline() -> None:
     lines = ds.NumpySlicesDataset(["a b", "中 d e"], ["line"], shuffle=False)
-    placed = lines.map(T.WhitespaceTokenizer(True), "line", ["word", "first", "last"])
+    placed = lines.map(text.WhitespaceTokenizer(True), "line", ["word", "first", "last"])
     rows = [{k: v.tolist() for k, v in row.items()} for row in placed.create_dict_iterator(1, output_numpy=True)]
     assert rows == [
         {"word": ["a", "b"], "first": [0, 2], "last": [1, 3]},
         {"word": ["中", "d", "e"], "first": [0, 4, 6], "last": [3, 5, 7]},
     ]
     with pytest.raises(RuntimeError, match="special_tokens that are words of the vocabulary as well: .'b'."):
-        T.Vocab.from_dataset(lines.map(T.WhitespaceTokenizer()), top_k=1, special_tokens=["b"])
-    words = T.Vocab.from_dataset(lines.map(T.WhitespaceTokenizer()), special_tokens=["<pad>", "<unk>"])
-    steps = [T.WhitespaceTokenizer(), T.Truncate(2), T.AddToken("e"), T.Lookup(words, "<unk>")]
+        text.Vocab.from_dataset(lines.map(text.WhitespaceTokenizer()), top_k=1, special_tokens=["b"])
+    words = text.Vocab.from_dataset(lines.map(text.WhitespaceTokenizer()), special_tokens=["<pad>", "<unk>"])
+    steps = [text.WhitespaceTokenizer(), text.Truncate(2), text.AddToken("e"), text.Lookup(words, "<unk>")]
     batch = next(
         lines.map(steps, num_parallel_workers=2).batch(2).create_tuple_iterator(num_epochs=1, output_numpy=True)
     )
     assert batch[0].tolist() == [words.tokens_to_ids(["e", "a", "b"]), words.tokens_to_ids(["e", "中", "d"])]
     pairs = ds.NumpySlicesDataset(([["a", "b"]], [["c", "d", "e"]]), ["p", "q"], shuffle=False)
-    row = next(pairs.map(T.TruncateSequencePair(3), ["p", "q"]).create_tuple_iterator(num_epochs=1, output_numpy=True))
+    row = next(
+        pairs.map(text.TruncateSequencePair(3), ["p", "q"]).create_tuple_iterator(num_epochs=1, output_numpy=True)
+    )
     assert [part.tolist() for part in row] == [["a", "b"], ["c"]]
     with pytest.raises(RuntimeError, match="'Lookup' failed on column 'line', row 1: RuntimeError: Lookup: '中'"):
         list(
-            lines.map([T.WhitespaceTokenizer(), T.Lookup(T.Vocab.from_list(["a", "b"]))]).create_tuple_iterator(
-                num_epochs=1
-            )
+            lines.map(
+                [text.WhitespaceTokenizer(), text.Lookup(text.Vocab.from_list(["a", "b"]))]
+            ).create_tuple_iterator(num_epochs=1)
         )
 
 
@@ -274,8 +276,8 @@ def test_names_of_mindspore() -> None:
         )
     finally:
         compat.uninstall()
-    assert package.Vocab is T.Vocab and ds.text is T
-    assert transforms.BertTokenizer is T.BertTokenizer and utils.to_str is T.to_str and utils.Vocab is T.Vocab
+    assert package.Vocab is text.Vocab and ds.text is text
+    assert transforms.BertTokenizer is text.BertTokenizer and utils.to_str is text.to_str and utils.Vocab is text.Vocab
 
 
 def test_blanks_are_those_of_unicode():
@@ -285,7 +287,7 @@ def test_blanks_are_those_of_unicode():
     blanks = [place for place, character in enumerate(every) if is_space(character)]
     ends = zip([-1, *blanks], [*blanks, len(every)])
     expected = [(first + 1, last) for first, last in ends if first + 1 < last]
-    assert T.WhitespaceTokenizer().spans(every) == expected
+    assert text.WhitespaceTokenizer().spans(every) == expected
 
 
 def test_datasets_of_text_make_vocabularies(tmp_path: Path) -> None:
@@ -295,13 +297,13 @@ def test_datasets_of_text_make_vocabularies(tmp_path: Path) -> None:
     assert words.vocab() == {"<u>": 0, "b a": 1}
     if importlib.util.find_spec("sentencepiece") is None:
         with pytest.raises(ImportError, match="pip install sentencepiece"):
-            lines.build_sentencepiece_vocab(["text"], 7, 1.0, T.SentencePieceModel.CHAR, {})
+            lines.build_sentencepiece_vocab(["text"], 7, 1.0, text.SentencePieceModel.CHAR, {})
         return
-    pieces = lines.build_sentencepiece_vocab(["text"], 7, 1.0, T.SentencePieceModel.CHAR, {})
-    tokens = T.SentencePieceTokenizer(pieces, T.SPieceTokenizerOutType.STRING)("b a")
+    pieces = lines.build_sentencepiece_vocab(["text"], 7, 1.0, text.SentencePieceModel.CHAR, {})
+    tokens = text.SentencePieceTokenizer(pieces, text.SPieceTokenizerOutType.STRING)("b a")
     assert tokens.tolist() == ["\u2581", "b", "\u2581", "a"]
 
 
 def test_an_empty_token_is_refused() -> None:
     with pytest.raises(RuntimeError, match="AddToken: token must not be empty"):
-        T.AddToken("")
+        text.AddToken("")

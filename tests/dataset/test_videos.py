@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mycel.dataset import vision as V
+from mycel.dataset import vision
 
 
 def test_without_pyav(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,7 +17,7 @@ def test_without_pyav(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "v.mp4").write_bytes(b"x")
     monkeypatch.setitem(sys.modules, "av", None)
     with pytest.raises(ImportError, match=r"read_video: reading videos needs PyAV; pip install 'mycel\[video\]'"):
-        V.read_video(str(tmp_path / "v.mp4"))
+        vision.read_video(str(tmp_path / "v.mp4"))
 
 
 def test_arguments(tmp_path: Path) -> None:
@@ -33,11 +33,11 @@ def test_arguments(tmp_path: Path) -> None:
         ((name, 0, 1, "x"), ValueError, "pts_unit must be 'pts' or 'sec', got 'x'"),
     ):
         with pytest.raises(error, match=message):
-            V.read_video(*arguments)
+            vision.read_video(*arguments)
     with pytest.raises(RuntimeError, match="pts_unit must be"):
-        V.read_video_timestamps(name, "x")
+        vision.read_video_timestamps(name, "x")
     with pytest.raises(RuntimeError, match="expected the bytes of a file"):
-        V.DecodeVideo()(np.zeros(5, np.float32))
+        vision.DecodeVideo()(np.zeros(5, np.float32))
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +64,10 @@ def film(tmp_path_factory: Any) -> str:
 
 
 def test_videos(film: str) -> None:
-    times, rate = V.read_video_timestamps(film)
+    times, rate = vision.read_video_timestamps(film)
     assert (times, rate) == ([1024 * n for n in range(12)], 10.0)
-    assert V.read_video_timestamps(film, "sec")[0] == pytest.approx([n / 10 for n in range(12)])
-    video, audio, facts = V.read_video(film)
+    assert vision.read_video_timestamps(film, "sec")[0] == pytest.approx([n / 10 for n in range(12)])
+    video, audio, facts = vision.read_video(film)
     assert video.shape == (12, 16, 32, 3) and video.dtype == np.uint8
     assert audio.shape == (1, 10240) and audio.dtype == np.float32
     assert facts == {"video_fps": 10.0, "audio_fps": 8000}
@@ -82,25 +82,25 @@ def test_videos(film: str) -> None:
         ((times[-1] * 5,), 0, 0),
         ((0, 0), 1, 853),
     ):
-        part = V.read_video(film, *arguments)
+        part = vision.read_video(film, *arguments)
         assert (len(part[0]), part[1].shape[1]) == (frames, samples), arguments
-    decoded = V.DecodeVideo()(np.fromfile(film, np.uint8))
+    decoded = vision.DecodeVideo()(np.fromfile(film, np.uint8))
     assert np.array_equal(decoded[0], video) and np.array_equal(decoded[1], audio)
 
 
 def test_what_is_no_video(tmp_path: Path) -> None:
     pytest.importorskip("av")
     (tmp_path / "a.txt").write_text("text")
-    for call in (V.read_video, V.read_video_timestamps):
+    for call in (vision.read_video, vision.read_video_timestamps):
         with pytest.raises(RuntimeError, match="is no video that can be read"):
             call(str(tmp_path / "a.txt"))
     with pytest.raises(RuntimeError, match="is no video that can be read"):
-        V.DecodeVideo()(np.zeros(5, np.uint8))
+        vision.DecodeVideo()(np.zeros(5, np.uint8))
 
 
 def test_frames_by_number(film: str) -> None:
-    decoder = V.VideoDecoder(film)
-    frames, _, facts = V.read_video(film)
+    decoder = vision.VideoDecoder(film)
+    frames, _, facts = vision.read_video(film)
     found = decoder.metadata
     assert (found["width"], found["height"], found["num_frames"]) == (32, 16, len(frames))
     assert found["average_fps"] == facts["video_fps"] and found["codec"] == "mpeg4"
@@ -111,4 +111,4 @@ def test_frames_by_number(film: str) -> None:
             decoder.get_frames_at(wrong)  # type: ignore[arg-type]
     wrong_source: Any = 3
     with pytest.raises(TypeError, match="VideoDecoder: source must be text"):
-        V.VideoDecoder(wrong_source)
+        vision.VideoDecoder(wrong_source)

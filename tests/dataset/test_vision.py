@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.dataset import vision as V
+from mycel.dataset import vision
 from mycel.dataset.vision import Border, Inter
 
 IMAGE = (np.arange(30).reshape(5, 6) * 37 % 256).astype(np.uint8)
@@ -43,7 +43,7 @@ OPENCV: dict[tuple[Inter, tuple[int, int]], list[list[int]]] = {
 
 @pytest.mark.parametrize("kind, size", list(OPENCV))
 def test_resize_gives_the_values_of_opencv(kind: Inter, size: tuple[int, int]) -> None:
-    assert V.Resize(size, kind)(IMAGE).tolist() == OPENCV[kind, size]
+    assert vision.Resize(size, kind)(IMAGE).tolist() == OPENCV[kind, size]
 
 
 def bilinear(image: np.ndarray[Any, Any], size: tuple[int, int]) -> np.ndarray[Any, Any]:
@@ -64,8 +64,8 @@ def bilinear(image: np.ndarray[Any, Any], size: tuple[int, int]) -> np.ndarray[A
 @pytest.mark.parametrize("size", [(3, 4), (14, 11), (7, 5), (1, 1), (7, 20)])
 def test_bilinear_resize_against_the_formula(size: tuple[int, int]) -> None:
     expected = bilinear(COLOURS.astype(np.float64), size)
-    np.testing.assert_allclose(V.Resize(size)(COLOURS.astype(np.float32)), expected, rtol=0, atol=1e-3)
-    assert np.abs(V.Resize(size)(COLOURS) - expected).max() < 1.0
+    np.testing.assert_allclose(vision.Resize(size)(COLOURS.astype(np.float32)), expected, rtol=0, atol=1e-3)
+    assert np.abs(vision.Resize(size)(COLOURS) - expected).max() < 1.0
 
 
 @pytest.mark.parametrize("kind, name", [(Inter.ANTIALIAS, "LANCZOS"), (Inter.PILCUBIC, "BICUBIC")])
@@ -73,102 +73,102 @@ def test_bilinear_resize_against_the_formula(size: tuple[int, int]) -> None:
 def test_filtered_resize_against_pillow(kind: Inter, name: str, size: tuple[int, int]) -> None:
     image_module = pytest.importorskip("PIL.Image")
     picture = image_module.fromarray(COLOURS).resize(size[::-1], getattr(image_module, name))
-    assert (V.Resize(size, kind)(COLOURS) == np.asarray(picture)).all()
+    assert (vision.Resize(size, kind)(COLOURS) == np.asarray(picture)).all()
 
 
 def test_resize_by_the_shorter_edge_and_its_errors() -> None:
-    shapes = [(V.Resize(n)(np.zeros(s, np.uint8)).shape) for n, s in ((14, (7, 9, 3)), (7, (10, 16)), (4, (9, 6)))]
+    shapes = [(vision.Resize(n)(np.zeros(s, np.uint8)).shape) for n, s in ((14, (7, 9, 3)), (7, (10, 16)), (4, (9, 6)))]
     assert shapes == [(14, 18, 3), (7, 11), (6, 4)]
-    assert V.Resize((2, 3))(np.zeros((5, 4, 4, 3), np.uint8)).shape == (5, 2, 3, 3)
+    assert vision.Resize((2, 3))(np.zeros((5, 4, 4, 3), np.uint8)).shape == (5, 2, 3, 3)
     with pytest.raises(ValueError, match=r"expected an image \[H, W\] or \[H, W, C\], got shape \(3,\)"):
-        V.Resize(3)(np.zeros(3))
+        vision.Resize(3)(np.zeros(3))
     with pytest.raises(TypeError, match="size must be an integer or a pair"):
-        V.Resize((1, 2, 3))
+        vision.Resize((1, 2, 3))
     with pytest.raises(TypeError, match="got int64; use TypeCast first"):
-        V.Resize(3)(np.zeros((4, 4), np.int64))
+        vision.Resize(3)(np.zeros((4, 4), np.int64))
 
 
 def test_values() -> None:
     image = COLOURS.astype(np.float64)
-    np.testing.assert_allclose(V.Rescale(1 / 255, 0.1)(COLOURS), image / 255 + 0.1, rtol=3e-7)
+    np.testing.assert_allclose(vision.Rescale(1 / 255, 0.1)(COLOURS), image / 255 + 0.1, rtol=3e-7)
     mean, std = [120.5, 100.0, 3.0], [50.0, 60.0, 70.0]
     expected = (image - mean) / std
-    np.testing.assert_allclose(V.Normalize(mean, std)(COLOURS), expected, rtol=3e-7, atol=1e-7)
-    first = V.Normalize(mean, std, is_hwc=False)(COLOURS.transpose(2, 0, 1))
+    np.testing.assert_allclose(vision.Normalize(mean, std)(COLOURS), expected, rtol=3e-7, atol=1e-7)
+    first = vision.Normalize(mean, std, is_hwc=False)(COLOURS.transpose(2, 0, 1))
     np.testing.assert_allclose(first, expected.transpose(2, 0, 1), rtol=3e-7, atol=1e-7)
-    np.testing.assert_allclose(V.ToTensor()(COLOURS), image.transpose(2, 0, 1) / 255, rtol=1e-7)
-    assert V.ToTensor(np.float16)(IMAGE).dtype == np.float16 and V.ToTensor()(IMAGE).shape == (1, 5, 6)
-    assert (V.ToType(np.float16)(COLOURS) == COLOURS.astype(np.float16)).all()
-    assert (V.Invert()(COLOURS) == 255 - image).all()
-    assert (V.Solarize((50, 100))(IMAGE) == np.where((IMAGE >= 50) & (IMAGE <= 100), 255 - IMAGE, IMAGE)).all()
-    assert (V.Posterize(3)(IMAGE) == IMAGE // 32 * 32).all()
+    np.testing.assert_allclose(vision.ToTensor()(COLOURS), image.transpose(2, 0, 1) / 255, rtol=1e-7)
+    assert vision.ToTensor(np.float16)(IMAGE).dtype == np.float16 and vision.ToTensor()(IMAGE).shape == (1, 5, 6)
+    assert (vision.ToType(np.float16)(COLOURS) == COLOURS.astype(np.float16)).all()
+    assert (vision.Invert()(COLOURS) == 255 - image).all()
+    assert (vision.Solarize((50, 100))(IMAGE) == np.where((IMAGE >= 50) & (IMAGE <= 100), 255 - IMAGE, IMAGE)).all()
+    assert (vision.Posterize(3)(IMAGE) == IMAGE // 32 * 32).all()
     with pytest.raises(ValueError, match="2 means for an image of 3 channels"):
-        V.Normalize([1.0, 1.0], [2.0, 2.0])(COLOURS)
+        vision.Normalize([1.0, 1.0], [2.0, 2.0])(COLOURS)
     with pytest.raises(ValueError, match="standard deviations must be within"):
-        V.Normalize([1.0], [0.0])
+        vision.Normalize([1.0], [0.0])
     with pytest.raises(TypeError, match="Posterize: expected uint8, got float32"):
-        V.Posterize(2)(COLOURS.astype(np.float32))
+        vision.Posterize(2)(COLOURS.astype(np.float32))
 
 
 def test_adjustments_against_their_definition() -> None:
     image = COLOURS.astype(np.float64)
     greys = image @ [0.299, 0.587, 0.114]
-    assert np.abs(V.Grayscale()(COLOURS) - greys).max() <= 0.51
-    assert V.Grayscale(3)(COLOURS).shape == COLOURS.shape
+    assert np.abs(vision.Grayscale()(COLOURS) - greys).max() <= 0.51
+    assert vision.Grayscale(3)(COLOURS).shape == COLOURS.shape
     for factor in (0.0, 0.4, 1.0, 1.7):
         for transform, other in (
-            (V.AdjustBrightness, np.zeros(1)),
-            (V.AdjustContrast, greys.mean()),
-            (V.AdjustSaturation, greys[..., None]),
+            (vision.AdjustBrightness, np.zeros(1)),
+            (vision.AdjustContrast, greys.mean()),
+            (vision.AdjustSaturation, greys[..., None]),
         ):
             expected = np.clip(other + (image - other) * factor, 0, 255)
             assert np.abs(transform(factor)(COLOURS) - expected).max() < 1.6
 
 
 def test_flips_and_axes() -> None:
-    assert (V.HorizontalFlip()(COLOURS) == COLOURS[:, ::-1]).all()
-    assert (V.VerticalFlip()(COLOURS) == COLOURS[::-1]).all()
-    assert (V.RandomHorizontalFlip(1.0)(COLOURS) == COLOURS[:, ::-1]).all()
-    assert (V.RandomVerticalFlip(0.0)(COLOURS) == COLOURS).all()
-    moved = V.HWC2CHW()(COLOURS)
+    assert (vision.HorizontalFlip()(COLOURS) == COLOURS[:, ::-1]).all()
+    assert (vision.VerticalFlip()(COLOURS) == COLOURS[::-1]).all()
+    assert (vision.RandomHorizontalFlip(1.0)(COLOURS) == COLOURS[:, ::-1]).all()
+    assert (vision.RandomVerticalFlip(0.0)(COLOURS) == COLOURS).all()
+    moved = vision.HWC2CHW()(COLOURS)
     assert (moved == COLOURS.transpose(2, 0, 1)).all() and moved.flags.c_contiguous
-    assert (V.HWC2CHW()(IMAGE) == IMAGE).all()
+    assert (vision.HWC2CHW()(IMAGE) == IMAGE).all()
     with pytest.raises(ValueError, match=r"got shape \(2, 3, 4, 5\)"):
-        V.HWC2CHW()(np.zeros((2, 3, 4, 5)))
+        vision.HWC2CHW()(np.zeros((2, 3, 4, 5)))
     with pytest.raises(ValueError, match="prob must be within"):
-        V.RandomHorizontalFlip(2)
+        vision.RandomHorizontalFlip(2)
 
 
 @pytest.mark.parametrize(
     "mode, name", [(Border.EDGE, "edge"), (Border.REFLECT, "reflect"), (Border.SYMMETRIC, "symmetric")]
 )
 def test_padding_against_numpy(mode: Border, name: Any) -> None:
-    assert (V.Pad((1, 0, 2, 3), 7, mode)(IMAGE) == np.pad(IMAGE, ((0, 3), (1, 2)), mode=name)).all()
-    assert (V.Pad((1, 2), 0, mode)(COLOURS) == np.pad(COLOURS, ((2, 2), (1, 1), (0, 0)), mode=name)).all()
+    assert (vision.Pad((1, 0, 2, 3), 7, mode)(IMAGE) == np.pad(IMAGE, ((0, 3), (1, 2)), mode=name)).all()
+    assert (vision.Pad((1, 2), 0, mode)(COLOURS) == np.pad(COLOURS, ((2, 2), (1, 1), (0, 0)), mode=name)).all()
 
 
 def test_padding_with_constants() -> None:
-    assert (V.Pad(2, 7)(IMAGE) == np.pad(IMAGE, 2, constant_values=7)).all()
-    padded = V.Pad(1, (1, 2, 3))(COLOURS)
+    assert (vision.Pad(2, 7)(IMAGE) == np.pad(IMAGE, 2, constant_values=7)).all()
+    padded = vision.Pad(1, (1, 2, 3))(COLOURS)
     assert padded[0, 0].tolist() == [1, 2, 3] and (padded[1:-1, 1:-1] == COLOURS).all()
-    sized = V.PadToSize((6, 9))(np.ones((5, 6), np.uint8))
+    sized = vision.PadToSize((6, 9))(np.ones((5, 6), np.uint8))
     assert np.argwhere(sized)[0].tolist() == [0, 1] and sized.sum() == 30
     with pytest.raises(ValueError, match="does not fit into"):
-        V.PadToSize((4, 9))(np.ones((5, 6), np.uint8))
+        vision.PadToSize((4, 9))(np.ones((5, 6), np.uint8))
     with pytest.raises(ValueError, match="padding must not be negative"):
-        V.Pad(-1)
+        vision.Pad(-1)
 
 
 def test_crops() -> None:
     grid = np.arange(56).reshape(7, 8)
-    assert [int(V.CenterCrop(s)(grid)[0, 0]) for s in (1, 2, 3, 4, 5, 6, 7)] == [27, 19, 18, 10, 9, 1, 0]
-    wide = V.CenterCrop((10, 11))(np.ones((7, 8), np.uint8))
+    assert [int(vision.CenterCrop(s)(grid)[0, 0]) for s in (1, 2, 3, 4, 5, 6, 7)] == [27, 19, 18, 10, 9, 1, 0]
+    wide = vision.CenterCrop((10, 11))(np.ones((7, 8), np.uint8))
     assert np.argwhere(wide)[0].tolist() == [2, 2] and wide.sum() == 56
-    assert (V.Crop((1, 2), (3, 4))(grid) == grid[1:4, 2:6]).all()
-    assert (V.ResizedCrop(1, 1, 4, 4, (2, 2))(COLOURS) == V.Resize((2, 2))(COLOURS[1:5, 1:5])).all()
-    assert (V.Erase(1, 2, 3, 4, 7)(COLOURS)[1:4, 2:6] == 7).all()
+    assert (vision.Crop((1, 2), (3, 4))(grid) == grid[1:4, 2:6]).all()
+    assert (vision.ResizedCrop(1, 1, 4, 4, (2, 2))(COLOURS) == vision.Resize((2, 2))(COLOURS[1:5, 1:5])).all()
+    assert (vision.Erase(1, 2, 3, 4, 7)(COLOURS)[1:4, 2:6] == 7).all()
     with pytest.raises(ValueError, match=r"the rectangle 3x3 at \(5, 2\) is not inside the image of 7x8"):
-        V.Crop((5, 2), 3)(grid)
+        vision.Crop((5, 2), 3)(grid)
 
 
 def test_random_crops() -> None:
@@ -176,51 +176,51 @@ def test_random_crops() -> None:
     grid = np.arange(56, dtype=np.uint8).reshape(7, 8)
     corners = set()
     for _ in range(200):
-        part = V.RandomCrop((6, 5))(grid)
+        part = vision.RandomCrop((6, 5))(grid)
         corner = int(part[0, 0])
         corners.add(corner)
         assert (part == grid[corner // 8 : corner // 8 + 6, corner % 8 : corner % 8 + 5]).all()
     assert corners == {0, 1, 2, 3, 8, 9, 10, 11}
-    assert V.RandomCrop(12, pad_if_needed=True)(COLOURS).shape == (12, 12, 3)
-    assert V.RandomCrop((9, 9), padding=1)(COLOURS).shape == (9, 9, 3)
+    assert vision.RandomCrop(12, pad_if_needed=True)(COLOURS).shape == (12, 12, 3)
+    assert vision.RandomCrop((9, 9), padding=1)(COLOURS).shape == (9, 9, 3)
     with pytest.raises(ValueError, match="image of 7x8 is smaller than size"):
-        V.RandomCrop(12)(grid)
+        vision.RandomCrop(12)(grid)
     for _ in range(20):
-        part = V.RandomResizedCrop((4, 5))(COLOURS)
+        part = vision.RandomResizedCrop((4, 5))(COLOURS)
         assert part.shape == (4, 5, 3) and part.min() >= COLOURS.min() and part.max() <= COLOURS.max()
-    erased = V.RandomErasing(1.0, value=0)(np.ones((3, 20, 20), np.float32))
+    erased = vision.RandomErasing(1.0, value=0)(np.ones((3, 20, 20), np.float32))
     assert 0.02 * 400 * 0.7 < (erased[0] == 0).sum() < 0.33 * 400 * 1.3
-    assert (V.CutOut(3)(np.ones((20, 20, 1))) == 0).sum() in (4, 6, 9)
+    assert (vision.CutOut(3)(np.ones((20, 20, 1))) == 0).sum() in (4, 6, 9)
 
 
 @pytest.mark.parametrize(
     "transform",
     [
-        V.Resize((5, 4)),
-        V.Resize(4, Inter.BICUBIC),
-        V.Resize((5, 4), Inter.AREA),
-        V.Resize((5, 4), Inter.ANTIALIAS),
-        V.Resize((5, 4), Inter.NEAREST),
-        V.Rescale(0.1, 0.2),
-        V.Normalize([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]),
-        V.HWC2CHW(),
-        V.ToTensor(),
-        V.ToType(np.float16),
-        V.HorizontalFlip(),
-        V.VerticalFlip(),
-        V.RandomVerticalFlip(),
-        V.RandomCrop(4),
-        V.CenterCrop((10, 4)),
-        V.Crop((1, 2), 3),
-        V.Pad(2, 1, Border.REFLECT),
-        V.PadToSize(12),
-        V.Invert(),
-        V.Grayscale(),
-        V.AdjustBrightness(1.3),
-        V.AdjustSaturation(1.3),
-        V.AdjustContrast(1.3),
-        V.Solarize(100),
-        V.Posterize(2),
+        vision.Resize((5, 4)),
+        vision.Resize(4, Inter.BICUBIC),
+        vision.Resize((5, 4), Inter.AREA),
+        vision.Resize((5, 4), Inter.ANTIALIAS),
+        vision.Resize((5, 4), Inter.NEAREST),
+        vision.Rescale(0.1, 0.2),
+        vision.Normalize([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]),
+        vision.HWC2CHW(),
+        vision.ToTensor(),
+        vision.ToType(np.float16),
+        vision.HorizontalFlip(),
+        vision.VerticalFlip(),
+        vision.RandomVerticalFlip(),
+        vision.RandomCrop(4),
+        vision.CenterCrop((10, 4)),
+        vision.Crop((1, 2), 3),
+        vision.Pad(2, 1, Border.REFLECT),
+        vision.PadToSize(12),
+        vision.Invert(),
+        vision.Grayscale(),
+        vision.AdjustBrightness(1.3),
+        vision.AdjustSaturation(1.3),
+        vision.AdjustContrast(1.3),
+        vision.Solarize(100),
+        vision.Posterize(2),
     ],
     ids=lambda transform: type(transform).__name__,
 )
@@ -242,21 +242,21 @@ def test_a_block_is_its_rows(transform: Any) -> None:
 def test_image_files(tmp_path: Any) -> None:
     pytest.importorskip("PIL.Image")
     path = str(tmp_path / "a.png")
-    V.write_png(path, COLOURS)
-    assert (V.read_image(path) == COLOURS).all()
-    assert V.read_image(path, V.ImageReadMode.GRAYSCALE).shape == (7, 9, 1)
-    content = V.read_file(path)
-    assert (V.Decode()(content) == COLOURS).all() and (V.Decode()(content.tobytes()) == COLOURS).all()
-    assert np.abs(V.Decode()(V.encode_jpeg(np.full((8, 8, 3), 90, np.uint8))).astype(int) - 90).max() <= 2
-    assert (V.ToNumpy()(V.Decode(to_pil=True)(content)) == COLOURS).all()
-    assert (V.get_image_size(COLOURS), V.get_image_num_channels(COLOURS)) == ([7, 9], 3)
+    vision.write_png(path, COLOURS)
+    assert (vision.read_image(path) == COLOURS).all()
+    assert vision.read_image(path, vision.ImageReadMode.GRAYSCALE).shape == (7, 9, 1)
+    content = vision.read_file(path)
+    assert (vision.Decode()(content) == COLOURS).all() and (vision.Decode()(content.tobytes()) == COLOURS).all()
+    assert np.abs(vision.Decode()(vision.encode_jpeg(np.full((8, 8, 3), 90, np.uint8))).astype(int) - 90).max() <= 2
+    assert (vision.ToNumpy()(vision.Decode(to_pil=True)(content)) == COLOURS).all()
+    assert (vision.get_image_size(COLOURS), vision.get_image_num_channels(COLOURS)) == ([7, 9], 3)
     with pytest.raises(ValueError, match="the 30 bytes are not an image"):
-        V.Decode()(np.zeros(30, np.uint8))
+        vision.Decode()(np.zeros(30, np.uint8))
     with pytest.raises(TypeError, match="expected the bytes of a file"):
-        V.Decode()(COLOURS)
+        vision.Decode()(COLOURS)
 
 
 def test_decoding_without_pillow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
     with pytest.raises(ImportError, match="Decode: .* needs Pillow; pip install"):
-        V.Decode()(np.zeros(30, np.uint8))
+        vision.Decode()(np.zeros(30, np.uint8))

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import mycel.dataset as ds
-from mycel.dataset import vision as V
+from mycel.dataset import vision
 from mycel.dataset.vision import ConvertMode, ImageBatchFormat, Inter, SliceMode
 
 RANDOM = np.random.default_rng(0)
@@ -25,7 +25,7 @@ SMOOTH = (np.add.outer(np.arange(6) * 20, np.arange(7) * 15)[..., None] + np.arr
 # The images that MindSpore 2.10 makes: for a call and an image, the shapes and bytes of the
 # results.
 VALUES = json.loads((Path(__file__).parent / "values" / "vision.json").read_text())
-NAMES = {**vars(V), "Inter": Inter, "ConvertMode": ConvertMode, "SliceMode": SliceMode}
+NAMES = {**vars(vision), "Inter": Inter, "ConvertMode": ConvertMode, "SliceMode": SliceMode}
 # Sums in floating point, where MindSpore rounds a few pixels the other way.
 NEARLY = ("RandomColor((1.7", "Affine(15")
 
@@ -45,18 +45,18 @@ def test_images_are_those_of_mindspore(case: str) -> None:
 def test_colour_spaces_against_colorsys() -> None:
     image = COLOURS / 255
     expected = np.array([colorsys.rgb_to_hsv(*pixel) for pixel in image.reshape(-1, 3)]).reshape(image.shape)
-    np.testing.assert_allclose(V.RgbToHsv(True)(image), expected, atol=1e-12)
-    np.testing.assert_allclose(V.HsvToRgb(True)(expected), image, atol=1e-12)
-    np.testing.assert_allclose(V.RgbToHsv()(image.transpose(2, 0, 1)), expected.transpose(2, 0, 1), atol=1e-12)
+    np.testing.assert_allclose(vision.RgbToHsv(True)(image), expected, atol=1e-12)
+    np.testing.assert_allclose(vision.HsvToRgb(True)(expected), image, atol=1e-12)
+    np.testing.assert_allclose(vision.RgbToHsv()(image.transpose(2, 0, 1)), expected.transpose(2, 0, 1), atol=1e-12)
     with pytest.raises(TypeError, match=r"expected an image \[3, H, W\]"):
-        V.RgbToHsv()(image)
+        vision.RgbToHsv()(image)
 
 
 def test_floats_follow_the_formulas() -> None:
     image = (COLOURS / 255).astype(np.float32)
-    np.testing.assert_allclose(V.AdjustGamma(0.5, 1.3)(image), np.minimum(1, (1.3 * image) ** 0.5), rtol=1e-6)
-    np.testing.assert_allclose(V.AdjustSharpness(1.0)(image), image, rtol=1e-6)
-    soft = V.AdjustSharpness(0.0)(image)
+    np.testing.assert_allclose(vision.AdjustGamma(0.5, 1.3)(image), np.minimum(1, (1.3 * image) ** 0.5), rtol=1e-6)
+    np.testing.assert_allclose(vision.AdjustSharpness(1.0)(image), image, rtol=1e-6)
+    soft = vision.AdjustSharpness(0.0)(image)
     middle = (image[:3, :3].sum((0, 1)) + 4 * image[1, 1]) / 13
     np.testing.assert_allclose(soft[1, 1], middle, rtol=1e-5)
     assert np.array_equal(soft[0], image[0])
@@ -66,28 +66,28 @@ def test_floats_follow_the_formulas() -> None:
     across = sum(w * rows[:, n : n + 7] for n, w in enumerate(weights))
     columns = np.pad(across, ((1, 1), (0, 0), (0, 0)), mode="reflect")
     np.testing.assert_allclose(
-        V.GaussianBlur(3)(image), sum(w * columns[n : n + 6] for n, w in enumerate(weights)), rtol=1e-5
+        vision.GaussianBlur(3)(image), sum(w * columns[n : n + 6] for n, w in enumerate(weights)), rtol=1e-5
     )
     grey = image @ np.array([0.299, 0.587, 0.114], np.float32)
-    np.testing.assert_allclose(V.ConvertColor(ConvertMode.COLOR_RGB2GRAY)(image), grey, rtol=1e-6)
+    np.testing.assert_allclose(vision.ConvertColor(ConvertMode.COLOR_RGB2GRAY)(image), grey, rtol=1e-6)
 
 
 def test_turns_and_moves() -> None:
     square = np.arange(25, dtype=np.uint8).reshape(5, 5)
     for turns in range(4):
         for kind in (Inter.NEAREST, Inter.BILINEAR, Inter.BICUBIC):
-            assert np.array_equal(V.Rotate(90 * turns, kind)(square), np.rot90(square, turns))
-    moved = V.Affine(0, (0.2, -0.4), 1.0, 0.0, fill_value=9)(square)
+            assert np.array_equal(vision.Rotate(90 * turns, kind)(square), np.rot90(square, turns))
+    moved = vision.Affine(0, (0.2, -0.4), 1.0, 0.0, fill_value=9)(square)
     assert np.array_equal(moved[:3, 1:], square[2:, :4]) and (moved[:, 0] == 9).all() and (moved[3:] == 9).all()
-    wide = V.Rotate(90, expand=True)(COLOURS)
+    wide = vision.Rotate(90, expand=True)(COLOURS)
     assert wide.shape == (7, 6, 3) and np.array_equal(wide, np.rot90(COLOURS))
     corners = [[0, 0], [4, 0], [4, 4], [0, 4]]
-    assert np.array_equal(V.Perspective(corners, corners)(square), square)
-    assert np.array_equal(V.Perspective(corners, corners[1:] + corners[:1])(square), np.rot90(square, -1))
+    assert np.array_equal(vision.Perspective(corners, corners)(square), square)
+    assert np.array_equal(vision.Perspective(corners, corners[1:] + corners[:1])(square), np.rot90(square, -1))
 
 
 def test_crops_and_patches() -> None:
-    found = V.TenCrop((3, 4), True)(COLOURS)
+    found = vision.TenCrop((3, 4), True)(COLOURS)
     upside_down = COLOURS[::-1]
     expected = [
         image[top : top + 3, left : left + 4]
@@ -96,8 +96,8 @@ def test_crops_and_patches() -> None:
     ]
     assert len(found) == 10 and all(np.array_equal(a, b) for a, b in zip(found, expected))
     with pytest.raises(ValueError, match="is larger than the image"):
-        V.FiveCrop(8)(COLOURS)
-    patches = V.SlicePatches(4, 2, SliceMode.PAD, 7)(COLOURS)
+        vision.FiveCrop(8)(COLOURS)
+    patches = vision.SlicePatches(4, 2, SliceMode.PAD, 7)(COLOURS)
     assert len(patches) == 8 and patches[0].shape == (2, 4, 3) and (patches[7] == 7).all()
 
 
@@ -105,14 +105,14 @@ def test_linear_maps_and_padding() -> None:
     size = COLOURS.size
     matrix, mean = RANDOM.normal(size=(size, size)), RANDOM.normal(size=size)
     expected = ((COLOURS.reshape(-1) - mean) @ matrix).reshape(COLOURS.shape)
-    np.testing.assert_allclose(V.LinearTransformation(matrix, mean)(COLOURS), expected, rtol=1e-9)
+    np.testing.assert_allclose(vision.LinearTransformation(matrix, mean)(COLOURS), expected, rtol=1e-9)
     with pytest.raises(ValueError, match="does not fit a vector"):
-        V.LinearTransformation(matrix, mean[:-1])
+        vision.LinearTransformation(matrix, mean[:-1])
     mean, std = np.array([100.0, 120, 130]), np.array([50.0, 60, 70])
-    padded = V.NormalizePad(list(mean), list(std), "float16")(COLOURS)
+    padded = vision.NormalizePad(list(mean), list(std), "float16")(COLOURS)
     assert padded.dtype == np.float16 and (padded[..., 3] == 0).all()
     np.testing.assert_allclose(padded[..., :3], (COLOURS - mean) / std, atol=2e-3)
-    first = V.NormalizePad(list(mean), list(std), is_hwc=False)(COLOURS.transpose(2, 0, 1))
+    first = vision.NormalizePad(list(mean), list(std), is_hwc=False)(COLOURS.transpose(2, 0, 1))
     assert first.shape == (4, 6, 7) and (first[3] == 0).all()
 
 
@@ -125,28 +125,28 @@ def seeded(transform: Any, image: np.ndarray, count: int) -> list[np.ndarray]:
 @pytest.mark.parametrize(
     "random, fixed, low, high",
     [
-        (V.RandomSharpness((0.2, 1.8)), V.AdjustSharpness, 0.2, 1.8),
-        (V.RandomColor((0.2, 1.8)), V.AdjustSaturation, 0.2, 1.8),
-        (V.RandomColorAdjust(brightness=0.5), V.AdjustBrightness, 0.5, 1.5),
-        (V.RandomColorAdjust(contrast=(0.5, 1.5)), V.AdjustContrast, 0.5, 1.5),
-        (V.RandomColorAdjust(hue=0.2), V.AdjustHue, -0.2, 0.2),
-        (V.RandomRotation(40), V.Rotate, -40, 40),
-        (V.RandomRotation((10, 40), Inter.BILINEAR), lambda a: V.Rotate(a, Inter.BILINEAR), 10, 40),
+        (vision.RandomSharpness((0.2, 1.8)), vision.AdjustSharpness, 0.2, 1.8),
+        (vision.RandomColor((0.2, 1.8)), vision.AdjustSaturation, 0.2, 1.8),
+        (vision.RandomColorAdjust(brightness=0.5), vision.AdjustBrightness, 0.5, 1.5),
+        (vision.RandomColorAdjust(contrast=(0.5, 1.5)), vision.AdjustContrast, 0.5, 1.5),
+        (vision.RandomColorAdjust(hue=0.2), vision.AdjustHue, -0.2, 0.2),
+        (vision.RandomRotation(40), vision.Rotate, -40, 40),
+        (vision.RandomRotation((10, 40), Inter.BILINEAR), lambda a: vision.Rotate(a, Inter.BILINEAR), 10, 40),
         (
-            V.RandomAffine((10, 40), resample=Inter.BILINEAR),
-            lambda a: V.Affine(a, (0, 0), 1.0, 0.0, Inter.BILINEAR),
+            vision.RandomAffine((10, 40), resample=Inter.BILINEAR),
+            lambda a: vision.Affine(a, (0, 0), 1.0, 0.0, Inter.BILINEAR),
             10,
             40,
         ),
-        (V.RandomAffine(0, scale=(0.5, 2.0)), lambda s: V.Affine(0, (0, 0), s, 0.0), 0.5, 2.0),
-        (V.RandomAffine(0, shear=(-30, 30)), lambda s: V.Affine(0, (0, 0), 1.0, s), -30, 30),
-        (V.RandomPosterize((2, 5)), V.Posterize, 2, 5),
+        (vision.RandomAffine(0, scale=(0.5, 2.0)), lambda s: vision.Affine(0, (0, 0), s, 0.0), 0.5, 2.0),
+        (vision.RandomAffine(0, shear=(-30, 30)), lambda s: vision.Affine(0, (0, 0), 1.0, s), -30, 30),
+        (vision.RandomPosterize((2, 5)), vision.Posterize, 2, 5),
     ],
 )
 def test_random_forms_stay_within_their_ranges(random: Any, fixed: Any, low: float, high: float) -> None:
-    whole = isinstance(random, V.RandomPosterize)
+    whole = isinstance(random, vision.RandomPosterize)
     # A ramp is as sharp as its mean over neighbours.
-    shown = COLOURS if isinstance(random, V.RandomSharpness) else SMOOTH
+    shown = COLOURS if isinstance(random, vision.RandomSharpness) else SMOOTH
     values = list(range(2, 6)) if whole else list(np.linspace(low, high, 801))
     known = np.stack([fixed(value)(shown) for value in values]).astype(int)
     images = seeded(random, shown, 24)
@@ -163,9 +163,9 @@ def test_random_forms_stay_within_their_ranges(random: Any, fixed: Any, low: flo
 @pytest.mark.parametrize(
     "chance, always",
     [
-        (V.RandomEqualize, V.Equalize()),
-        (lambda prob: V.RandomAutoContrast(prob=prob), V.AutoContrast()),
-        (lambda prob: V.RandomAdjustSharpness(0.0, prob), V.AdjustSharpness(0.0)),
+        (vision.RandomEqualize, vision.Equalize()),
+        (lambda prob: vision.RandomAutoContrast(prob=prob), vision.AutoContrast()),
+        (lambda prob: vision.RandomAdjustSharpness(0.0, prob), vision.AdjustSharpness(0.0)),
     ],
 )
 def test_probabilities(chance: Any, always: Any) -> None:
@@ -175,12 +175,12 @@ def test_probabilities(chance: Any, always: Any) -> None:
 
 
 def test_random_perspective_and_solarize() -> None:
-    assert np.array_equal(V.RandomPerspective(0.5, 0.0)(SMOOTH), SMOOTH)
-    images = seeded(V.RandomPerspective(0.9, 1.0, Inter.NEAREST), SMOOTH, 9)
+    assert np.array_equal(vision.RandomPerspective(0.5, 0.0)(SMOOTH), SMOOTH)
+    images = seeded(vision.RandomPerspective(0.9, 1.0, Inter.NEAREST), SMOOTH, 9)
     assert len({image.tobytes() for image in images}) > 3 and all(
         set(np.unique(i)) <= {0, *np.unique(SMOOTH)} for i in images
     )
-    for image in seeded(V.RandomSolarize((50, 150)), SMOOTH, 9):
+    for image in seeded(vision.RandomSolarize((50, 150)), SMOOTH, 9):
         changed = image != SMOOTH
         assert (
             (SMOOTH[changed] >= 50).all()
@@ -191,35 +191,35 @@ def test_random_perspective_and_solarize() -> None:
 
 def test_lighting_moves_along_the_colours_of_imagenet() -> None:
     image = np.full((4, 5, 3), 0.5)
-    shifts = np.stack([found[0, 0] - 0.5 for found in seeded(V.RandomLighting(0.1), image, 400)])
-    vectors, values = V.RandomLighting._VECTORS, V.RandomLighting._VALUES
+    shifts = np.stack([found[0, 0] - 0.5 for found in seeded(vision.RandomLighting(0.1), image, 400)])
+    vectors, values = vision.RandomLighting._VECTORS, vision.RandomLighting._VALUES
     covariance = 0.01 * (vectors * values**2) @ vectors.T
     np.testing.assert_allclose(np.cov(shifts.T), covariance, rtol=0.25, atol=0.5)
-    assert np.array_equal(V.RandomLighting(0.0)(COLOURS), COLOURS)
+    assert np.array_equal(vision.RandomLighting(0.0)(COLOURS), COLOURS)
 
 
 def test_resizing_by_chance_and_decoding() -> None:
     known = {
-        V.Resize(4, kind)(COLOURS).tobytes() for kind in (Inter.NEAREST, Inter.BILINEAR, Inter.BICUBIC, Inter.AREA)
+        vision.Resize(4, kind)(COLOURS).tobytes() for kind in (Inter.NEAREST, Inter.BILINEAR, Inter.BICUBIC, Inter.AREA)
     }
-    assert {image.tobytes() for image in seeded(V.RandomResize(4), COLOURS, 40)} == known
+    assert {image.tobytes() for image in seeded(vision.RandomResize(4), COLOURS, 40)} == known
     pytest.importorskip("PIL")
-    content = V.encode_png(COLOURS)
-    assert np.array_equal(V.RandomCropDecodeResize((6, 7), (1.0, 1.0), (7 / 6, 7 / 6))(content), COLOURS)
-    assert V.RandomCropDecodeResize(3)(content).shape == (3, 3, 3)
+    content = vision.encode_png(COLOURS)
+    assert np.array_equal(vision.RandomCropDecodeResize((6, 7), (1.0, 1.0), (7 / 6, 7 / 6))(content), COLOURS)
+    assert vision.RandomCropDecodeResize(3)(content).shape == (3, 3, 3)
 
 
 def test_choosing_among_transforms() -> None:
     plus = [lambda x, n=n: x + n for n in (1, 10, 100)]
-    sums = {int(image[0]) for image in seeded(V.UniformAugment(plus, 2), np.zeros(1, int), 60)}
+    sums = {int(image[0]) for image in seeded(vision.UniformAugment(plus, 2), np.zeros(1, int), 60)}
     assert sums == {0, 1, 10, 100, 11, 101, 110}
     with pytest.raises(ValueError, match=r"num_ops must be at most 3, not 4"):
-        V.UniformAugment(plus, 4)
-    policy = V.RandomSelectSubpolicy([[(plus[0], 1.0), (plus[1], 0.5)], [(plus[2], 1.0)]])
+        vision.UniformAugment(plus, 4)
+    policy = vision.RandomSelectSubpolicy([[(plus[0], 1.0), (plus[1], 0.5)], [(plus[2], 1.0)]])
     found = [int(image[0]) for image in seeded(policy, np.zeros(1, int), 200)]
     assert set(found) == {1, 11, 100} and 70 <= found.count(100) <= 130
     with pytest.raises(TypeError, match="expected \\(transform, probability\\)"):
-        V.RandomSelectSubpolicy([[plus[0]]])
+        vision.RandomSelectSubpolicy([[plus[0]]])
 
 
 def batch(transform: Any, images: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -234,22 +234,22 @@ def test_mixing_batches() -> None:
     # Image n is n everywhere, so that a mixed image shows its shares.
     images = np.broadcast_to(np.arange(4.0)[:, None, None, None], (4, 8, 6, 3)).astype(np.float32).copy()
     labels = np.eye(4, dtype=np.float32)
-    mixed, marks = batch(V.MixUpBatch(1.0), images, labels)
+    mixed, marks = batch(vision.MixUpBatch(1.0), images, labels)
     np.testing.assert_allclose(mixed[:, 0, 0, 0], marks @ np.arange(4), rtol=1e-6)
     np.testing.assert_allclose(marks.sum(1), 1, rtol=1e-6)
     for layout, wanted in (
         (ImageBatchFormat.NHWC, images),
         (ImageBatchFormat.NCHW, images.transpose(0, 3, 1, 2).copy()),
     ):
-        cut, marks = batch(V.CutMixBatch(layout, 1.0, 1.0), wanted, labels)
+        cut, marks = batch(vision.CutMixBatch(layout, 1.0, 1.0), wanted, labels)
         np.testing.assert_allclose(cut.mean((1, 2, 3)), marks @ np.arange(4), rtol=1e-5, atol=1e-6)
         assert not np.array_equal(cut, wanted) and set(np.unique(cut)) <= {0, 1, 2, 3}
-    untouched, _ = batch(V.CutMixBatch(ImageBatchFormat.NHWC, 1.0, 0.0), images, labels)
+    untouched, _ = batch(vision.CutMixBatch(ImageBatchFormat.NHWC, 1.0, 0.0), images, labels)
     assert np.array_equal(untouched, images)
     with pytest.raises(ValueError, match="use it after batch"):
-        V.MixUpBatch()(images[0], labels[0])
+        vision.MixUpBatch()(images[0], labels[0])
     with pytest.raises(ValueError, match="expected one-hot labels"):
-        V.MixUpBatch()(images, np.arange(4))
+        vision.MixUpBatch()(images, np.arange(4))
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_images_that_do_not_fit() -> None:
 def test_functions_that_draw_nothing() -> None:
     from mycel.dataset import transforms
 
-    for mark in (transforms.not_random, V.not_random):
+    for mark in (transforms.not_random, vision.not_random):
         function = mark(lambda x: x + 1)
         assert function.random is False and int(seeded(function, np.zeros(1, int), 1)[0][0]) == 1
     with pytest.raises(TypeError, match="expected a function"):
@@ -333,7 +333,7 @@ def quadrilaterals():
 def test_perspectives_are_mindspores(kind, digest):
     found = hashlib.sha256()
     for image, start, end in quadrilaterals():
-        found.update(V.Perspective(start, end, kind)(image).tobytes())
+        found.update(vision.Perspective(start, end, kind)(image).tobytes())
     assert found.hexdigest() == digest
 
 
@@ -341,26 +341,26 @@ def test_points_that_are_the_same_have_no_perspective():
     square = [(0, 0), (9, 0), (9, 9), (0, 9)]
     for start in ([(3, 4)] * 4, [(0, 0), (9, 0), (9, 0), (0, 9)]):
         with pytest.raises(RuntimeError, match=r"three of the points .* lie on a line"):
-            V.Perspective(start, square)(np.zeros((4, 5, 3), np.uint8))
+            vision.Perspective(start, square)(np.zeros((4, 5, 3), np.uint8))
 
 
 def test_resized_axes_take_the_places_that_opencv_rounds_to() -> None:
     # What MindSpore 2.10 takes: 1 / (target / source) is not source / target.
     for source, target, place, wanted in ((10, 148, 74, 4), (22, 36, 18, 10), (22, 50, 25, 10), (28, 50, 25, 13)):
         rows = np.repeat(np.arange(source, dtype=np.uint8)[:, None, None] * 8, 3, axis=2).repeat(2, axis=1)
-        assert V.Resize((target, 2), Inter.NEAREST)(rows)[place, 0, 0] == 8 * wanted
-        assert V.Resize((target, 2), Inter.NEAREST)(rows.astype(np.float64))[place, 0, 0] == 8 * wanted
+        assert vision.Resize((target, 2), Inter.NEAREST)(rows)[place, 0, 0] == 8 * wanted
+        assert vision.Resize((target, 2), Inter.NEAREST)(rows.astype(np.float64))[place, 0, 0] == 8 * wanted
     for source, target, least, most in ((22, 100, 0, 1), (102, 118, 0, 1.84314), (142, 154, 0, 1.91549)):
         lines = np.repeat(np.arange(source, dtype=np.float32)[:, None, None], 3, axis=2)
-        steps = np.diff(V.Resize((target, 1), Inter.AREA)(lines)[:, 0, 0])
+        steps = np.diff(vision.Resize((target, 1), Inter.AREA)(lines)[:, 0, 0])
         np.testing.assert_allclose((steps.min(), steps.max()), (least, most), 1e-4, 1e-4)
 
 
 def test_means_of_greys_are_rounded_to_even() -> None:
     for values, mean in (((0, 1), 0), ((1, 2), 2), ((2, 3), 2), ((3, 4), 4), ((0, 1, 1), 1), ((255, 255, 254), 255)):
         image = np.repeat(np.array(values, np.uint8)[None, :, None], 3, 2)
-        assert set(V.AdjustContrast(0.0)(image).flat) == {mean}
-        assert set(V.RandomColorAdjust((1, 1), (0, 0), (1, 1), (0, 0))(image).flat) == {mean}
+        assert set(vision.AdjustContrast(0.0)(image).flat) == {mean}
+        assert set(vision.RandomColorAdjust((1, 1), (0, 0), (1, 1), (0, 0))(image).flat) == {mean}
 
 
 @pytest.mark.parametrize("on", [True, False])
@@ -370,7 +370,7 @@ def test_equalised_values_are_products_of_float32_rounded_to_even(monkeypatch, o
     for count in (7, 13, 19, 37, 51):
         image = np.arange(count, dtype=np.uint8)[:, None].repeat(2, 1)
         steps = (2 * np.arange(count)).astype(np.float32) * np.float32(255 / (2 * (count - 1)))
-        assert V.Equalize()(image)[:, 0].tolist() == np.rint(steps).astype(int).tolist()
+        assert vision.Equalize()(image)[:, 0].tolist() == np.rint(steps).astype(int).tolist()
 
 
 def test_blurs_have_one_deviation_unless_two_are_given() -> None:
@@ -388,24 +388,24 @@ def test_blurs_have_one_deviation_unless_two_are_given() -> None:
         for size, deviation in zip(sizes, wanted):
             weights = np.exp(-((np.arange(7) - 3) ** 2) / (2 * deviation**2)) * (abs(np.arange(7) - 3) <= size // 2)
             lines.append(weights / weights.sum())
-        np.testing.assert_allclose(V.GaussianBlur(sizes, sigma)(point), np.outer(lines[1], lines[0]), atol=1e-12)
+        np.testing.assert_allclose(vision.GaussianBlur(sizes, sigma)(point), np.outer(lines[1], lines[0]), atol=1e-12)
 
 
 def test_gammas_of_floats_are_float32() -> None:
     for dtype in (np.float16, np.float32, np.float64):
-        found = V.AdjustGamma(0.5, 3)(np.array([[0.5, 0.25, 0.1]], dtype))
+        found = vision.AdjustGamma(0.5, 3)(np.array([[0.5, 0.25, 0.1]], dtype))
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, [[1, 0.75**0.5, 0.3**0.5]], rtol=1e-3)
 
 
 def test_one_patch_is_an_array() -> None:
     image = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
-    assert V.SlicePatches(1, 1)(image).tolist() == image.tolist()
-    assert len(V.SlicePatches(1, 2)(image)) == 2
-    data = ds.NumpySlicesDataset([image], ["x"], shuffle=False).map(V.SlicePatches(), "x")
+    assert vision.SlicePatches(1, 1)(image).tolist() == image.tolist()
+    assert len(vision.SlicePatches(1, 2)(image)) == 2
+    data = ds.NumpySlicesDataset([image], ["x"], shuffle=False).map(vision.SlicePatches(), "x")
     assert next(iter(data))[0].asnumpy().tolist() == image.tolist()
 
 
 def test_what_no_byte_holds_is_refused_as_an_input() -> None:
     with pytest.raises(RuntimeError, match="out of bounds|cannot|unsupported|too large"):
-        V.Invert()(np.zeros((2, 2, 3), np.int8))
+        vision.Invert()(np.zeros((2, 2, 3), np.int8))

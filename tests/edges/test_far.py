@@ -32,17 +32,17 @@ def test_types_of_positions() -> None:
     from mycel._src.compiler.ir.types import tensor_type
     from mycel._src.compiler.prims import reduce as R
     from mycel._src.compiler.prims import shape as S
-    from mycel._src.compiler.prims import sort_and_scan as O
+    from mycel._src.compiler.prims import sort_and_scan
 
     near, far = (input_node(tensor_type((n,), ms.int8)) for n in (2**31 - 1, 2**31))
     for find in (R.argmax, R.argmin):
         assert find(near, axis=0).dtype is ms.int32 and find(far, axis=0).dtype is ms.int64
     value = input_node(tensor_type((3,), ms.int8))
-    assert O.search_sorted(near, value, side="left").dtype is ms.int32
-    assert O.search_sorted(far, value, side="left").dtype is ms.int64
+    assert sort_and_scan.search_sorted(near, value, side="left").dtype is ms.int32
+    assert sort_and_scan.search_sorted(far, value, side="left").dtype is ms.int64
     for call in (
-        lambda: O.sort(far, axis=0, descending=False),
-        lambda: O.top_k(far, k=3, axis=0, largest=True),
+        lambda: sort_and_scan.sort(far, axis=0, descending=False),
+        lambda: sort_and_scan.top_k(far, k=3, axis=0, largest=True),
         lambda: S.iota(shape=(2**31,), axis=0, dtype=ms.int32),
     ):
         with pytest.raises(ValueError, match="2147483647|2147483648"):

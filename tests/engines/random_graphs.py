@@ -39,7 +39,7 @@ from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import get_item
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.engines import buffers
 from mycel._src.engines.native.program.compiling import compile_native
@@ -215,7 +215,7 @@ class RandomGraph(Steps):
         flag = self.pick(lambda v: v.dtype is D.bool_)
         condition = R.reduce_any(flag.node, axes=tuple(range(len(flag.shape))), keepdims=False)
         true, false = (self.inner([x, *others], x, name) for name in ("true", "false"))
-        made = C.cond.node(condition, x.node, *[v.node for v in others], true=true, false=false)
+        made = control.cond.node(condition, x.node, *[v.node for v in others], true=true, false=false)
         self.add(get_item(made, 0), 5.0)
 
     def loop(self) -> None:
@@ -229,7 +229,7 @@ class RandomGraph(Steps):
         test = Graph([counter, *body.inputs], [E.lt(counter, rounds)], "test")
         whole = Graph([counter, *body.inputs], [E.add(counter, 1), *body.outputs], "body")
         start = S.full((), 0, D.int32)
-        made = C.while_loop.node(start, x.node, other.node, test=test, body=whole, carried=2)
+        made = control.while_loop.node(start, x.node, other.node, test=test, body=whole, carried=2)
         self.add(get_item(made, 1), 5.0)
 
     # Results.

@@ -9,14 +9,13 @@ from typing import Any
 
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import matrix_product as L
+from mycel._src.compiler.prims import matrix_product, sort_and_scan
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims import sort_and_scan as O
-from mycel._src.compiler.prims.convolution import conv as V
-from mycel._src.compiler.prims.convolution import window as W
+from mycel._src.compiler.prims.convolution import conv
+from mycel._src.compiler.prims.convolution import window as window_prims
 from mycel._src.compiler.prims.indexing import index as I
-from mycel._src.compiler.prims.neural import normalization as N
+from mycel._src.compiler.prims.neural import normalization
 from mycel._src.foundation import dtype as D
 from tests.engines.random_values import DIGITS, Skip, Value, Values, unit
 
@@ -151,7 +150,7 @@ class Steps(Values):
         exact = number.dtype.kind == "f" and n >= 2 ** DIGITS[number.dtype.name]
         if exact:
             raise Skip
-        running = self.add(O.cumsum(number.node, axis=axis, reverse=self.chance(0.3)), float(n))
+        running = self.add(sort_and_scan.cumsum(number.node, axis=axis, reverse=self.chance(0.3)), float(n))
         self.add(R.reduce_sum(number.node, axes=(axis,), keepdims=self.chance(0.5)), float(n))
         place = (
             S.iota(shape=m.shape, axis=axis, dtype=number.dtype)
@@ -162,7 +161,10 @@ class Steps(Values):
         if self.chance(0.5):
             self.add(E.select(E.logical_not(m.node), S.constant_like(1, running.node), running.node), float(n))
         if self.chance(0.5) and number.dtype.kind == "i":
-            self.add(O.sort(E.select(m.node, place, E.neg(place)), axis=axis, descending=self.chance(0.5))[0], float(n))
+            self.add(
+                sort_and_scan.sort(E.select(m.node, place, E.neg(place)), axis=axis, descending=self.chance(0.5))[0],
+                float(n),
+            )
 
     def counts(self) -> None:
         """Several reductions of one kind over one domain, of masks that are made of one value and
@@ -217,21 +219,23 @@ class Steps(Values):
         if name == "cumprod":
             if x.dtype.kind == "f":
                 x = Value(E.sub(E.mul(E.cast(E.gt(x.node, 0), dtype=x.dtype), 2.0), 1.0), 1.0)
-            self.add(O.cumprod(x.node, axis=axis, reverse=reverse), 2.0**64 if x.dtype.kind in "iu" else 1.0)
+            self.add(
+                sort_and_scan.cumprod(x.node, axis=axis, reverse=reverse), 2.0**64 if x.dtype.kind in "iu" else 1.0
+            )
         elif name == "cumsum":
             x = self.settled(x)
-            self.add(O.cumsum(x.node, axis=axis, reverse=reverse), x.bound * x.shape[axis], x.grain)
+            self.add(sort_and_scan.cumsum(x.node, axis=axis, reverse=reverse), x.bound * x.shape[axis], x.grain)
         else:
-            self.add(getattr(O, name)(x.node, axis=axis, reverse=reverse), x.bound, x.grain)
+            self.add(getattr(sort_and_scan, name)(x.node, axis=axis, reverse=reverse), x.bound, x.grain)
 
     def order(self) -> None:
         x = self.pick(lambda v: v.exact and v.shape != ())
         axis = self.whole(0, len(x.shape))
         n = x.shape[axis]
         if self.chance(0.5):
-            pair = O.sort(x.node, axis=axis, descending=self.chance(0.5))
+            pair = sort_and_scan.sort(x.node, axis=axis, descending=self.chance(0.5))
         else:
-            pair = O.top_k(x.node, k=self.whole(1, n + 1), axis=axis, largest=self.chance(0.5))
+            pair = sort_and_scan.top_k(x.node, k=self.whole(1, n + 1), axis=axis, largest=self.chance(0.5))
         self.add(pair[0], x.bound, x.grain)
         self.add(pair[1], float(n))
 
@@ -242,8 +246,8 @@ class Steps(Values):
         y = self.same(x)
         if not y.exact or y.shape != x.shape:
             raise Skip
-        rows = O.sort(x.node, axis=len(x.shape) - 1, descending=False)[0]
-        self.add(O.search_sorted(rows, y.node, side=self.choose(("left", "right"))), float(x.shape[-1]))
+        rows = sort_and_scan.sort(x.node, axis=len(x.shape) - 1, descending=False)[0]
+        self.add(sort_and_scan.search_sorted(rows, y.node, side=self.choose(("left", "right"))), float(x.shape[-1]))
 
     def move(self) -> None:
         x = self.pick(lambda v: v.shape != ())
@@ -357,20 +361,20 @@ class Steps(Values):
             raise Skip
         n = math.prod(window)
         if name == "window_sum":
-            self.add(W.window_sum(x.node, **p), n * x.bound, x.grain)
+            self.add(window_prims.window_sum(x.node, **p), n * x.bound, x.grain)
         elif name == "window_max":
-            self.add(W.window_max(x.node, **p), x.bound, x.grain)
+            self.add(window_prims.window_max(x.node, **p), x.bound, x.grain)
         elif name == "window_argmax":
-            self.add(W.window_argmax(x.node, **p), float(n))
+            self.add(window_prims.window_argmax(x.node, **p), float(n))
         else:
-            index = W.window_argmax(x.node, **p)
+            index = window_prims.window_argmax(x.node, **p)
             if name == "window_gather":
-                self.add(W.window_gather(x.node, index, **p), x.bound, x.grain)
+                self.add(window_prims.window_gather(x.node, index, **p), x.bound, x.grain)
             else:
                 ct = self.fit(self.settled(self.same(x)), tuple(index.shape))
                 if not ct.exact:
                     raise Skip
-                self.add(W.window_scatter(ct.node, index, input_shape=x.shape, **p), n * ct.bound, ct.grain)
+                self.add(window_prims.window_scatter(ct.node, index, input_shape=x.shape, **p), n * ct.bound, ct.grain)
 
     def product(self) -> None:
         x = self.settled(self.number())
@@ -386,7 +390,7 @@ class Steps(Values):
         left = a.node if self.chance(0.7) else S.transpose(S.transpose(a.node, self.turned(a)), self.turned(a))
         bound = k * a.bound * b.bound
         error = k * (a.error * b.bound + b.error * a.bound)
-        self.add(L.matmul(left, b.node), bound, a.grain + b.grain, error and error + unit(x.dtype) * bound)
+        self.add(matrix_product.matmul(left, b.node), bound, a.grain + b.grain, error and error + unit(x.dtype) * bound)
 
     def turned(self, a: Value) -> tuple[int, ...]:
         rank = len(a.shape)
@@ -409,7 +413,7 @@ class Steps(Values):
         bound = n * image.bound * weights.bound
         error = n * (image.error * weights.bound + weights.error * image.bound)
         self.add(
-            V.conv(image.node, weights.node, **p),
+            conv.conv(image.node, weights.node, **p),
             bound,
             image.grain + weights.grain,
             error and error + unit(x.dtype) * bound,
@@ -422,13 +426,13 @@ class Steps(Values):
         axis, rounding = self.whole(0, len(x.shape)), unit(x.dtype)
         kind = self.whole(0, 3)
         if kind == 0:
-            self.add(N.softmax(x.node, axis=axis), 1.0, 0, 2 * x.error + 40 * rounding)
+            self.add(normalization.softmax(x.node, axis=axis), 1.0, 0, 2 * x.error + 40 * rounding)
         elif kind == 1:
-            self.add(N.log_softmax(x.node, axis=axis), 20.0, 0, 2 * x.error + 200 * rounding)
+            self.add(normalization.log_softmax(x.node, axis=axis), 20.0, 0, 2 * x.error + 200 * rounding)
         else:
             if x.shape[axis] == 1:
                 raise Skip
-            mean, variance = N.moments(x.node, axes=(axis,))
+            mean, variance = normalization.moments(x.node, axes=(axis,))
             shape = tuple(1 if k == axis else d for k, d in enumerate(x.shape))
             centred = E.sub(x.node, S.reshape(mean, shape))
             scaled = E.div(centred, E.sqrt(E.add(S.reshape(variance, shape), 1.0)))

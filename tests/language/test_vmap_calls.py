@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel import nn
-from mycel import ops as F
+from mycel import nn, ops
 from mycel._src.foundation.errors import CompileError, VmapError
 from tests.language.harness import in_graph_mode
 from tests.language.vmap_support import close, tensor
@@ -195,13 +194,13 @@ def test_a_value_that_differs_between_examples(case: Any) -> None:
 
 
 def test_a_size_that_differs_between_examples() -> None:
-    for fn in (lambda a: F.nonzero(a > 0), lambda a: a[a > 0], lambda a: F.masked_select(a, a > 0)):
+    for fn in (lambda a: ops.nonzero(a > 0), lambda a: a[a > 0], lambda a: ops.masked_select(a, a > 0)):
         with pytest.raises(VmapError, match="each example would have a size of its own"):
             ms.vmap(fn)(tensor(A))
 
 
 def test_a_function_without_source() -> None:
-    namespace: dict[str, Any] = {"F": F}
+    namespace: dict[str, Any] = {"F": ops}
     exec("def curve(a): return F.sin(a) * a.sum()\ndef decides(a): return a if a.sum() > 3 else -a", namespace)
     close(ms.vmap(namespace["curve"])(tensor(A)), np.sin(A) * A.sum(1, keepdims=True))
     with pytest.raises(VmapError, match="the truth of a tensor"):

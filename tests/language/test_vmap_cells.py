@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import mycel as ms
-from mycel import nn
-from mycel import ops as F
+from mycel import nn, ops
 from mycel._src.foundation.errors import VmapError
 from tests.language.harness import in_graph_mode
 from tests.language.vmap_support import close, tensor
@@ -29,14 +28,14 @@ def modes(fn: Any) -> list[Any]:
 
 def draws(v: Any) -> Any:
     if v > 0:
-        first = F.rand(2)
+        first = ops.rand(2)
     else:
-        first = F.randn(2)
+        first = ops.randn(2)
     n = 0
-    while n < F.abs(v):
+    while n < ops.abs(v):
         n = n + 1
-        first = first + F.rand(2)
-    return first, F.rand(3)
+        first = first + ops.rand(2)
+    return first, ops.rand(3)
 
 
 def test_each_example_draws_its_own_numbers() -> None:
@@ -55,7 +54,7 @@ def test_each_example_draws_its_own_numbers() -> None:
 
 def test_random_numbers_are_spread_as_they_should_be() -> None:
     ms.set_seed(1)
-    x = ms.vmap(lambda v: F.rand(64) + 0 * v)(F.ones(512)).asnumpy()
+    x = ms.vmap(lambda v: ops.rand(64) + 0 * v)(ops.ones(512)).asnumpy()
     assert abs(x.mean() - 0.5) < 0.01 and abs(x.std() - 12**-0.5) < 0.01
     # Neither examples nor places are related.
     assert np.abs(np.corrcoef(x) - np.eye(512)).max() < 0.7
@@ -64,14 +63,14 @@ def test_random_numbers_are_spread_as_they_should_be() -> None:
 
 def test_nested_draws_are_all_different() -> None:
     ms.set_seed(2)
-    fn = ms.vmap(lambda a: ms.vmap(lambda b: F.rand(2) + 0 * a * b)(tensor(Y)))
+    fn = ms.vmap(lambda a: ms.vmap(lambda b: ops.rand(2) + 0 * a * b)(tensor(Y)))
     values = fn(tensor(C)).asnumpy()
     assert values.shape == (4, 3, 2) and len(np.unique(values)) == values.size
 
 
 def test_the_sequence_outside_goes_on() -> None:
     def both(c: Any) -> Any:
-        return F.rand(2), ms.vmap(lambda v: F.rand(2) + 0 * v)(c), F.rand(2)
+        return ops.rand(2), ms.vmap(lambda v: ops.rand(2) + 0 * v)(c), ops.rand(2)
 
     results = []
     for run in (both, ms.jit(both)):
@@ -85,10 +84,10 @@ def test_dropout_and_its_gradient() -> None:
     drop = nn.Dropout(p=0.5)
     drop.set_train()
     ms.set_seed(4)
-    kept = ms.vmap(drop)(F.ones((6, 32))).asnumpy()
+    kept = ms.vmap(drop)(ops.ones((6, 32))).asnumpy()
     assert set(np.unique(kept)) == {0.0, 2.0} and len({tuple(r) for r in kept}) == 6
     ms.set_seed(4)
-    close(ms.grad(lambda x: ms.vmap(drop)(x).sum())(F.ones((6, 32))), kept)
+    close(ms.grad(lambda x: ms.vmap(drop)(x).sum())(ops.ones((6, 32))), kept)
 
 
 # Cells.
@@ -104,7 +103,7 @@ class _Net(nn.Cell):
 
     def construct(self, x: Any) -> Any:
         self.count = self.count + x.sum(0) if x.ndim > 1 else self.count + x
-        return self.out(F.tanh(self.hidden(x)))
+        return self.out(ops.tanh(self.hidden(x)))
 
 
 class _Plain(nn.Cell):
@@ -113,7 +112,7 @@ class _Plain(nn.Cell):
         self.dense = nn.Dense(3, 2)
 
     def construct(self, x: Any) -> Any:
-        return F.sin(self.dense(x))
+        return ops.sin(self.dense(x))
 
 
 def test_a_cell_and_the_gradients_of_its_weights() -> None:
@@ -146,8 +145,8 @@ class _LeNet(nn.Cell):
         self.fc = nn.Dense(4 * 6 * 6, 5)
 
     def construct(self, x: Any) -> Any:
-        x = self.pool(F.relu(self.conv1(x)))
-        x = F.relu(self.conv2(x))
+        x = self.pool(ops.relu(self.conv1(x)))
+        x = ops.relu(self.conv2(x))
         return self.fc(x.reshape(x.shape[0], -1))
 
 
@@ -157,7 +156,7 @@ def test_gradients_of_every_image() -> None:
     rng = np.random.default_rng(3)
     images = tensor(rng.normal(size=(5, 1, 16, 16)).astype(np.float32))
     labels = tensor(np.array([0, 3, 1, 4, 2], np.int32))
-    one = ms.grad(lambda x, y: F.cross_entropy(net(x[None]), y[None]), None, net.trainable_params())
+    one = ms.grad(lambda x, y: ops.cross_entropy(net(x[None]), y[None]), None, net.trainable_params())
     found = ms.vmap(one)(images, labels)
     rows = [one(images[i], labels[i]) for i in range(5)]
     for k, g in enumerate(found):
@@ -208,7 +207,7 @@ def test_members_of_an_ensemble_must_be_alike() -> None:
 
 
 def curve(v: Any) -> Any:
-    return F.sin(v) * v * v
+    return ops.sin(v) * v * v
 
 
 def test_derivatives_of_derivatives() -> None:
@@ -235,7 +234,7 @@ def test_jacobians_and_tangents() -> None:
     wanted = np.stack([np.eye(3) * a.sum() + a[:, None] for a in A])
     close(ms.vmap(ms.jacrev(one))(tensor(A)), wanted)
     close(ms.vmap(ms.jacfwd(one))(tensor(A)), wanted)
-    value, tangent = ms.vmap(lambda v: ms.jvp(curve, v, F.ones_like(v)))(tensor(C))
+    value, tangent = ms.vmap(lambda v: ms.jvp(curve, v, ops.ones_like(v)))(tensor(C))
     close(value, np.sin(C) * C * C)
     close(tangent, first)
     close(ms.jvp(ms.vmap(curve), tensor(C), tensor(np.array([1, 2, 3, 4], np.float32)))[1], first * [1, 2, 3, 4])
@@ -282,7 +281,7 @@ def test_what_has_no_finite_derivative_beside_an_example() -> None:
 
     def one(v: Any, w: Any) -> Any:
         if v > 0:
-            return (F.sqrt(v) * w).sum() + F.log(v)
+            return (ops.sqrt(v) * w).sum() + ops.log(v)
         return (w * v).sum()
 
     c = np.array([0.0, 4.0, -1.0, 1.0], np.float32)
@@ -313,8 +312,8 @@ JACOBIANS = [
 def test_values_of_another_framework() -> None:
     w = tensor(np.array([[0.5, -1.0], [0.25, 2.0], [-0.75, 1.5]], np.float32))
     labels = tensor(np.array([0, 1, 1, 0], np.int32))
-    loss = lambda w, x, y: F.cross_entropy(F.matmul(F.tanh(x), w)[None], y[None])
+    loss = lambda w, x, y: ops.cross_entropy(ops.matmul(ops.tanh(x), w)[None], y[None])
     close(ms.vmap(ms.grad(loss), (None, 0, 0))(w, tensor(A), labels), PER_EXAMPLE)
-    bowl = lambda r: F.logsumexp(r * r, 0)
+    bowl = lambda r: ops.logsumexp(r * r, 0)
     close(ms.vmap(ms.jacfwd(ms.jacrev(bowl)))(tensor(A[:2])), HESSIANS, 1e-4)
-    close(ms.vmap(ms.jacrev(lambda r: F.cumsum(F.sin(r), 0) * r[0]))(tensor(A[:2])), JACOBIANS)
+    close(ms.vmap(ms.jacrev(lambda r: ops.cumsum(ops.sin(r), 0) * r[0]))(tensor(A[:2])), JACOBIANS)

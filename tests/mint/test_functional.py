@@ -13,7 +13,7 @@ import pytest
 import mycel as ms
 from mycel import mint
 from mycel._src.foundation.pytree import flatten
-from mycel.mint.nn import functional as F
+from mycel.mint.nn import functional
 from tests.mint import cases
 
 EXPECTED = json.loads((pathlib.Path(__file__).parent / "expected.json").read_text())
@@ -78,7 +78,7 @@ NUMBERS = [pytest.param(n, id=f"{n}-{name}") for n, (name, _, _) in enumerate(ca
 def test_values(number: int) -> None:
     name, _, more = cases.CASES[number]
     wanted = EXPECTED[cases.key(number)]
-    function = getattr(F, name)
+    function = getattr(functional, name)
     compared(function(*operands(number, "float64"), **more), wanted, 2e-6)
     given = operands(number, "float32")
     compared(function(*given, **more), wanted, 3e-5)
@@ -86,9 +86,9 @@ def test_values(number: int) -> None:
     if number == first:
         compared(ms.jit(lambda *xs: function(*xs, **more))(*given), wanted, 3e-5)
     for also in ALIASES.get(name, "").split():
-        if set(more) <= set(inspect.signature(getattr(F, also)).parameters):
+        if set(more) <= set(inspect.signature(getattr(functional, also)).parameters):
             given = operands(number, "float64")
-            result = getattr(F, also)(*given, **more)
+            result = getattr(functional, also)(*given, **more)
             compared(result, wanted, 2e-6)
             assert (result is given[0]) == (also.endswith("_") or also.startswith("inplace"))
 
@@ -100,7 +100,7 @@ def test_derivatives(number: int) -> None:
 
     def loss(*xs: Any) -> Any:
         total: Any = 0.0
-        for result in flatten(getattr(F, name)(*xs, **more))[0]:
+        for result in flatten(getattr(functional, name)(*xs, **more))[0]:
             if result.dtype.is_floating:
                 weight = np.array(cases.weight(result.size)).reshape(result.shape)
                 total = total + ms.ops.sum(result * ms.Tensor(weight))
@@ -116,9 +116,9 @@ def test_derivatives(number: int) -> None:
 def test_unpooling(which: int) -> None:
     shape, more = cases.UNPOOLED[which]
     x = ms.Tensor(np.array(cases.operand(shape, which)[2]).reshape(shape))
-    values, places = F.max_pool2d(x, 2, return_indices=True)
-    compared(F.max_unpool2d(values, places, **more), EXPECTED[f"unpool {which}"], 1e-6)
-    gradient = ms.grad(lambda v: ms.ops.sum(F.max_unpool2d(v, places, **more) * 2.0))(values)
+    values, places = functional.max_pool2d(x, 2, return_indices=True)
+    compared(functional.max_unpool2d(values, places, **more), EXPECTED[f"unpool {which}"], 1e-6)
+    gradient = ms.grad(lambda v: ms.ops.sum(functional.max_unpool2d(v, places, **more) * 2.0))(values)
     np.testing.assert_array_equal(gradient.asnumpy(), np.full(values.shape, 2.0))
 
 
@@ -127,18 +127,18 @@ def test_other_names() -> None:
     t = mint.Tensor(x)
     assert t.shape == (3, 4) and t.dtype is ms.float32
     np.testing.assert_array_equal(t.asnumpy(), x)
-    np.testing.assert_array_equal(F.broadcast_to(t, (2, 3, 4)).asnumpy(), np.broadcast_to(x, (2, 3, 4)))
-    np.testing.assert_array_equal(F.clamp(t, -1.0, 2.0).asnumpy(), np.clip(x, -1, 2))
-    np.testing.assert_array_equal(F.flatten(t).asnumpy(), x.reshape(-1))
+    np.testing.assert_array_equal(functional.broadcast_to(t, (2, 3, 4)).asnumpy(), np.broadcast_to(x, (2, 3, 4)))
+    np.testing.assert_array_equal(functional.clamp(t, -1.0, 2.0).asnumpy(), np.clip(x, -1, 2))
+    np.testing.assert_array_equal(functional.flatten(t).asnumpy(), x.reshape(-1))
     np.testing.assert_array_equal(mint.flatten_ext(t).asnumpy(), x.reshape(-1))
-    np.testing.assert_allclose(F.norm_ext(t).asnumpy(), np.linalg.norm(x), rtol=1e-6)
-    np.testing.assert_allclose(F.norm_ext(t, 2, 1).asnumpy(), np.linalg.norm(x, axis=1), rtol=1e-6)
+    np.testing.assert_allclose(functional.norm_ext(t).asnumpy(), np.linalg.norm(x), rtol=1e-6)
+    np.testing.assert_allclose(functional.norm_ext(t, 2, 1).asnumpy(), np.linalg.norm(x, axis=1), rtol=1e-6)
     np.testing.assert_allclose(mint.cdist_(t, t).asnumpy()[0], [0, 8, 16], rtol=1e-5, atol=1e-4)
     assert mint.equal_ext_op(t, t).item() is True and mint.equal_ext_op(t, t + 1).item() is False
     assert mint.equal_ext_op(t, t[0]).item() is False
     exponential = np.exp(x - x.max(0))
     np.testing.assert_allclose(mint.softmax_ext(t, 0).asnumpy(), exponential / exponential.sum(0), rtol=1e-5)
-    np.testing.assert_allclose(mint.npu_gelu(t, "tanh").asnumpy(), F.gelu(t, approximate="tanh").asnumpy())
+    np.testing.assert_allclose(mint.npu_gelu(t, "tanh").asnumpy(), functional.gelu(t, approximate="tanh").asnumpy())
     assert mint.squeeze_impl(ms.ops.ones((1, 2, 1)), (0, 2)).shape == (2,)
     assert mint.jit_forbidden_register(len) is len and mint.jit_view_unsupported(len) is len
     with pytest.raises(TypeError, match="function"):
@@ -147,16 +147,16 @@ def test_other_names() -> None:
     image = ms.Tensor(x.reshape(1, 1, 3, 4))
     for function, mode in ((mint.nn.upsample_nearest2d_op, "nearest"), (mint.nn.upsample_bilinear2d_op, "bilinear")):
         for more in ({"output_size": (5, 6)}, {"output_size": None, "scales": (2.0, 1.5)}):
-            wanted = F.interpolate(image, more["output_size"], more.get("scales"), mode)
+            wanted = functional.interpolate(image, more["output_size"], more.get("scales"), mode)
             np.testing.assert_array_equal(function(image, **more).asnumpy(), wanted.asnumpy())
 
 
 def test_dropout_in_training() -> None:
     ms.set_seed(3)
     x = ms.ops.ones((40, 50))
-    kept = F.dropout(x, 0.25).asnumpy()
+    kept = functional.dropout(x, 0.25).asnumpy()
     assert set(np.unique(kept)) == {0.0, np.float32(1 / 0.75)} and abs((kept == 0).mean() - 0.25) < 0.05
-    channels = F.dropout2d(ms.ops.ones((20, 10, 2, 2)), 0.5, inplace=True).asnumpy()
+    channels = functional.dropout2d(ms.ops.ones((20, 10, 2, 2)), 0.5, inplace=True).asnumpy()
     assert (channels.min((2, 3)) == channels.max((2, 3))).all() and 60 < (channels[:, :, 0, 0] == 0).sum() < 140
 
 
@@ -164,9 +164,9 @@ def test_embedding_of_limited_norm() -> None:
     table = ms.Tensor([[3.0, 4.0], [0.3, 0.4]])
     index = ms.Tensor([0, 1, 0])
     np.testing.assert_allclose(
-        F.embedding(index, table, max_norm=1.0).asnumpy(), [[0.6, 0.8], [0.3, 0.4], [0.6, 0.8]], rtol=1e-5
+        functional.embedding(index, table, max_norm=1.0).asnumpy(), [[0.6, 0.8], [0.3, 0.4], [0.6, 0.8]], rtol=1e-5
     )
-    gradient = ms.grad(lambda w: ms.ops.sum(F.embedding(index, w, max_norm=1.0)))(table)
+    gradient = ms.grad(lambda w: ms.ops.sum(functional.embedding(index, w, max_norm=1.0)))(table)
     np.testing.assert_allclose(gradient.asnumpy(), [[2, 2], [1, 1]], rtol=1e-6)
 
 
@@ -176,16 +176,20 @@ def test_errors() -> None:
         (
             ValueError,
             "stride 1",
-            lambda: F.conv1d(ms.ops.ones((1, 1, 4)), ms.ops.ones((1, 1, 2)), stride=2, padding="same"),
+            lambda: functional.conv1d(ms.ops.ones((1, 1, 4)), ms.ops.ones((1, 1, 2)), stride=2, padding="same"),
         ),
-        (ValueError, "divisor_override", lambda: F.avg_pool2d(x, 2, divisor_override=0)),
-        (ValueError, "output_size", lambda: F.adaptive_max_pool2d(x, (0, 1), True)),
-        (ValueError, "num_classes", lambda: F.one_hot(ms.Tensor([1]), 0)),
-        (TypeError, "whole numbers", lambda: F.one_hot(ms.Tensor([1.0]), 2)),
-        (ValueError, "kernel_size", lambda: F.max_unpool2d(x, ms.ops.zeros(x.shape, dtype=ms.int64), (1, 2, 3))),
-        (ValueError, "mode", lambda: F.interpolate(x, 3, mode="quintic")),
-        (TypeError, "elu: an operand", lambda: F.elu(1.0, inplace=True)),
-        (ValueError, "reduction", lambda: F.kl_div(x, x, "total", True)),
+        (ValueError, "divisor_override", lambda: functional.avg_pool2d(x, 2, divisor_override=0)),
+        (ValueError, "output_size", lambda: functional.adaptive_max_pool2d(x, (0, 1), True)),
+        (ValueError, "num_classes", lambda: functional.one_hot(ms.Tensor([1]), 0)),
+        (TypeError, "whole numbers", lambda: functional.one_hot(ms.Tensor([1.0]), 2)),
+        (
+            ValueError,
+            "kernel_size",
+            lambda: functional.max_unpool2d(x, ms.ops.zeros(x.shape, dtype=ms.int64), (1, 2, 3)),
+        ),
+        (ValueError, "mode", lambda: functional.interpolate(x, 3, mode="quintic")),
+        (TypeError, "elu: an operand", lambda: functional.elu(1.0, inplace=True)),
+        (ValueError, "reduction", lambda: functional.kl_div(x, x, "total", True)),
     ):
         with pytest.raises(error, match=match):
             call()

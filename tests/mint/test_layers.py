@@ -9,7 +9,7 @@ import pytest
 
 import mycel as ms
 from mycel.mint import nn
-from mycel.mint.nn import functional as F
+from mycel.mint.nn import functional
 
 random = np.random.default_rng(5)
 X, SIGNAL, IMAGE, VOLUME = (
@@ -20,105 +20,125 @@ LABELS = np.array([0, 2, 3], np.int32)
 
 # The layer, its arguments, its inputs, and the function of inputs that it is.
 LAYERS: list[tuple[str, dict[str, Any], tuple[Any, ...], Any]] = [
-    ("AdaptiveAvgPool1d", {"output_size": 4}, (SIGNAL,), lambda x: F.adaptive_avg_pool1d(x, 4)),
-    ("AdaptiveAvgPool2d", {"output_size": (2, 4)}, (IMAGE,), lambda x: F.adaptive_avg_pool2d(x, (2, 4))),
-    ("AdaptiveAvgPool3d", {"output_size": 2}, (VOLUME,), lambda x: F.adaptive_avg_pool3d(x, 2)),
+    ("AdaptiveAvgPool1d", {"output_size": 4}, (SIGNAL,), lambda x: functional.adaptive_avg_pool1d(x, 4)),
+    ("AdaptiveAvgPool2d", {"output_size": (2, 4)}, (IMAGE,), lambda x: functional.adaptive_avg_pool2d(x, (2, 4))),
+    ("AdaptiveAvgPool3d", {"output_size": 2}, (VOLUME,), lambda x: functional.adaptive_avg_pool3d(x, 2)),
     (
         "AdaptiveMaxPool1d",
         {"output_size": 4, "return_indices": True},
         (SIGNAL,),
-        lambda x: F.adaptive_max_pool1d(x, 4, True),
+        lambda x: functional.adaptive_max_pool1d(x, 4, True),
     ),
-    ("AdaptiveMaxPool2d", {"output_size": (2, 4)}, (IMAGE,), lambda x: F.adaptive_max_pool2d(x, (2, 4))),
-    ("AvgPool1d", {"kernel_size": 2, "ceil_mode": True}, (SIGNAL,), lambda x: F.avg_pool1d(x, 2, ceil_mode=True)),
+    ("AdaptiveMaxPool2d", {"output_size": (2, 4)}, (IMAGE,), lambda x: functional.adaptive_max_pool2d(x, (2, 4))),
+    (
+        "AvgPool1d",
+        {"kernel_size": 2, "ceil_mode": True},
+        (SIGNAL,),
+        lambda x: functional.avg_pool1d(x, 2, ceil_mode=True),
+    ),
     (
         "AvgPool2d",
         {"kernel_size": 2, "divisor_override": 3},
         (IMAGE,),
-        lambda x: F.avg_pool2d(x, 2, divisor_override=3),
+        lambda x: functional.avg_pool2d(x, 2, divisor_override=3),
     ),
-    ("AvgPool3d", {"kernel_size": 2, "stride": 1}, (VOLUME,), lambda x: F.avg_pool3d(x, 2, 1)),
-    ("BCELoss", {"reduction": "sum"}, (UNIT, UNIT), lambda x, y: F.binary_cross_entropy(x, y, reduction="sum")),
-    ("BCEWithLogitsLoss", {}, (X, UNIT), F.binary_cross_entropy_with_logits),
-    ("ConstantPad1d", {"padding": 1, "value": 2.0}, (SIGNAL,), lambda x: F.pad(x, (1, 1), value=2.0)),
-    ("ConstantPad2d", {"padding": (1, 0, 2, 1), "value": 2.0}, (IMAGE,), lambda x: F.pad(x, (1, 0, 2, 1), value=2.0)),
-    ("ConstantPad3d", {"padding": 1, "value": 2.0}, (VOLUME,), lambda x: F.pad(x, (1,) * 6, value=2.0)),
+    ("AvgPool3d", {"kernel_size": 2, "stride": 1}, (VOLUME,), lambda x: functional.avg_pool3d(x, 2, 1)),
+    (
+        "BCELoss",
+        {"reduction": "sum"},
+        (UNIT, UNIT),
+        lambda x, y: functional.binary_cross_entropy(x, y, reduction="sum"),
+    ),
+    ("BCEWithLogitsLoss", {}, (X, UNIT), functional.binary_cross_entropy_with_logits),
+    ("ConstantPad1d", {"padding": 1, "value": 2.0}, (SIGNAL,), lambda x: functional.pad(x, (1, 1), value=2.0)),
+    (
+        "ConstantPad2d",
+        {"padding": (1, 0, 2, 1), "value": 2.0},
+        (IMAGE,),
+        lambda x: functional.pad(x, (1, 0, 2, 1), value=2.0),
+    ),
+    ("ConstantPad3d", {"padding": 1, "value": 2.0}, (VOLUME,), lambda x: functional.pad(x, (1,) * 6, value=2.0)),
     (
         "CosineEmbeddingLoss",
         {"margin": 0.2},
         (X, UNIT, np.float32([1, -1, 1])),
-        lambda x, y, t: F.cosine_embedding_loss(x, y, t, 0.2),
+        lambda x, y, t: functional.cosine_embedding_loss(x, y, t, 0.2),
     ),
     (
         "CrossEntropyLoss",
         {"label_smoothing": 0.1},
         (X, LABELS),
-        lambda x, y: F.cross_entropy(x, y, label_smoothing=0.1),
+        lambda x, y: functional.cross_entropy(x, y, label_smoothing=0.1),
     ),
-    ("ELU", {"alpha": 0.5}, (X,), lambda x: F.elu(x, 0.5)),
-    ("Flatten", {"start_dim": 2}, (IMAGE,), lambda x: F.flatten(x, 2)),
+    ("ELU", {"alpha": 0.5}, (X,), lambda x: functional.elu(x, 0.5)),
+    ("Flatten", {"start_dim": 2}, (IMAGE,), lambda x: functional.flatten(x, 2)),
     (
         "Fold",
         {"output_size": (3, 3), "kernel_size": 2, "stride": 1},
         (SIGNAL[:, :, :4],),
-        lambda x: F.fold(x, (3, 3), 2),
+        lambda x: functional.fold(x, (3, 3), 2),
     ),
-    ("GELU", {"approximate": "tanh"}, (X,), lambda x: F.gelu(x, approximate="tanh")),
-    ("GLU", {"dim": 1}, (IMAGE,), lambda x: F.glu(x, 1)),
-    ("Hardshrink", {"lambd": 1.0}, (X,), lambda x: F.hardshrink(x, 1.0)),
-    ("Hardsigmoid", {}, (X,), F.hardsigmoid),
-    ("Hardswish", {}, (X,), F.hardswish),
-    ("Hardtanh", {"max_val": 0.5}, (X,), lambda x: F.hardtanh(x, -1.0, 0.5)),
+    ("GELU", {"approximate": "tanh"}, (X,), lambda x: functional.gelu(x, approximate="tanh")),
+    ("GLU", {"dim": 1}, (IMAGE,), lambda x: functional.glu(x, 1)),
+    ("Hardshrink", {"lambd": 1.0}, (X,), lambda x: functional.hardshrink(x, 1.0)),
+    ("Hardsigmoid", {}, (X,), functional.hardsigmoid),
+    ("Hardswish", {}, (X,), functional.hardswish),
+    ("Hardtanh", {"max_val": 0.5}, (X,), lambda x: functional.hardtanh(x, -1.0, 0.5)),
     ("Identity", {}, (X,), lambda x: x),
-    ("KLDivLoss", {"log_target": True}, (X, UNIT), lambda x, y: F.kl_div(x, y, log_target=True)),
-    ("L1Loss", {}, (X, UNIT), F.l1_loss),
-    ("LogSigmoid", {}, (X,), F.logsigmoid),
-    ("LogSoftmax", {"dim": 0}, (X,), lambda x: F.log_softmax(x, 0)),
-    ("MSELoss", {"reduction": "sum"}, (X, UNIT), lambda x, y: F.mse_loss(x, y, "sum")),
+    ("KLDivLoss", {"log_target": True}, (X, UNIT), lambda x, y: functional.kl_div(x, y, log_target=True)),
+    ("L1Loss", {}, (X, UNIT), functional.l1_loss),
+    ("LogSigmoid", {}, (X,), functional.logsigmoid),
+    ("LogSoftmax", {"dim": 0}, (X,), lambda x: functional.log_softmax(x, 0)),
+    ("MSELoss", {"reduction": "sum"}, (X, UNIT), lambda x, y: functional.mse_loss(x, y, "sum")),
     (
         "MaxPool2d",
         {"kernel_size": 2, "return_indices": True},
         (IMAGE,),
-        lambda x: F.max_pool2d(x, 2, return_indices=True),
+        lambda x: functional.max_pool2d(x, 2, return_indices=True),
     ),
     (
         "MaxUnpool2d",
         {"kernel_size": 2},
         (X[None, None, :1, :2], np.int64([[[[1, 2]]]])),
-        lambda x, i: F.max_unpool2d(x, i, 2),
+        lambda x, i: functional.max_unpool2d(x, i, 2),
     ),
-    ("Mish", {}, (X,), F.mish),
-    ("NLLLoss", {"ignore_index": 2}, (X, LABELS), lambda x, y: F.nll_loss(x, y, ignore_index=2)),
-    ("PixelShuffle", {"upscale_factor": 2}, (IMAGE,), lambda x: F.pixel_shuffle(x, 2)),
-    ("ReLU", {}, (X,), F.relu),
-    ("ReLU6", {}, (X * 5,), F.relu6),
-    ("ReflectionPad1d", {"padding": (2, 1)}, (SIGNAL,), lambda x: F.pad(x, (2, 1), "reflect")),
-    ("ReflectionPad2d", {"padding": 2}, (IMAGE,), lambda x: F.pad(x, (2,) * 4, "reflect")),
-    ("ReflectionPad3d", {"padding": 1}, (VOLUME,), lambda x: F.pad(x, (1,) * 6, "reflect")),
-    ("ReplicationPad1d", {"padding": (2, 1)}, (SIGNAL,), lambda x: F.pad(x, (2, 1), "replicate")),
-    ("ReplicationPad2d", {"padding": 2}, (IMAGE,), lambda x: F.pad(x, (2,) * 4, "replicate")),
-    ("ReplicationPad3d", {"padding": 1}, (VOLUME,), lambda x: F.pad(x, (1,) * 6, "replicate")),
-    ("SELU", {}, (X,), F.selu),
-    ("SiLU", {}, (X,), F.silu),
-    ("Sigmoid", {}, (X,), F.sigmoid),
-    ("SmoothL1Loss", {"beta": 0.5}, (X, UNIT), lambda x, y: F.smooth_l1_loss(x, y, beta=0.5)),
-    ("SoftMarginLoss", {}, (X, np.sign(X)), F.soft_margin_loss),
-    ("Softmax", {"dim": 0}, (X,), lambda x: F.softmax(x, 0)),
-    ("Softshrink", {"lambd": 1.0}, (X,), lambda x: F.softshrink(x, 1.0)),
-    ("Tanh", {}, (X,), F.tanh),
-    ("Threshold", {"threshold": 0.5, "value": 3.0}, (X,), lambda x: F.threshold(x, 0.5, 3.0)),
-    ("Unfold", {"kernel_size": 2, "stride": 2}, (IMAGE,), lambda x: F.unfold(x, 2, stride=2)),
+    ("Mish", {}, (X,), functional.mish),
+    ("NLLLoss", {"ignore_index": 2}, (X, LABELS), lambda x, y: functional.nll_loss(x, y, ignore_index=2)),
+    ("PixelShuffle", {"upscale_factor": 2}, (IMAGE,), lambda x: functional.pixel_shuffle(x, 2)),
+    ("ReLU", {}, (X,), functional.relu),
+    ("ReLU6", {}, (X * 5,), functional.relu6),
+    ("ReflectionPad1d", {"padding": (2, 1)}, (SIGNAL,), lambda x: functional.pad(x, (2, 1), "reflect")),
+    ("ReflectionPad2d", {"padding": 2}, (IMAGE,), lambda x: functional.pad(x, (2,) * 4, "reflect")),
+    ("ReflectionPad3d", {"padding": 1}, (VOLUME,), lambda x: functional.pad(x, (1,) * 6, "reflect")),
+    ("ReplicationPad1d", {"padding": (2, 1)}, (SIGNAL,), lambda x: functional.pad(x, (2, 1), "replicate")),
+    ("ReplicationPad2d", {"padding": 2}, (IMAGE,), lambda x: functional.pad(x, (2,) * 4, "replicate")),
+    ("ReplicationPad3d", {"padding": 1}, (VOLUME,), lambda x: functional.pad(x, (1,) * 6, "replicate")),
+    ("SELU", {}, (X,), functional.selu),
+    ("SiLU", {}, (X,), functional.silu),
+    ("Sigmoid", {}, (X,), functional.sigmoid),
+    ("SmoothL1Loss", {"beta": 0.5}, (X, UNIT), lambda x, y: functional.smooth_l1_loss(x, y, beta=0.5)),
+    ("SoftMarginLoss", {}, (X, np.sign(X)), functional.soft_margin_loss),
+    ("Softmax", {"dim": 0}, (X,), lambda x: functional.softmax(x, 0)),
+    ("Softshrink", {"lambd": 1.0}, (X,), lambda x: functional.softshrink(x, 1.0)),
+    ("Tanh", {}, (X,), functional.tanh),
+    ("Threshold", {"threshold": 0.5, "value": 3.0}, (X,), lambda x: functional.threshold(x, 0.5, 3.0)),
+    ("Unfold", {"kernel_size": 2, "stride": 2}, (IMAGE,), lambda x: functional.unfold(x, 2, stride=2)),
     (
         "Upsample",
         {"scale_factor": 2.0, "mode": "bilinear"},
         (IMAGE,),
-        lambda x: F.interpolate(x, None, 2.0, "bilinear"),
+        lambda x: functional.interpolate(x, None, 2.0, "bilinear"),
     ),
-    ("UpsamplingBilinear2d", {"size": (7, 9)}, (IMAGE,), lambda x: F.interpolate(x, (7, 9), None, "bilinear", True)),
-    ("UpsamplingNearest2d", {"scale_factor": 2}, (IMAGE,), lambda x: F.interpolate(x, None, 2)),
-    ("ZeroPad1d", {"padding": (1, 2)}, (SIGNAL,), lambda x: F.pad(x, (1, 2))),
-    ("ZeroPad2d", {"padding": 1}, (IMAGE,), lambda x: F.pad(x, (1,) * 4)),
-    ("ZeroPad3d", {"padding": 1}, (VOLUME,), lambda x: F.pad(x, (1,) * 6)),
+    (
+        "UpsamplingBilinear2d",
+        {"size": (7, 9)},
+        (IMAGE,),
+        lambda x: functional.interpolate(x, (7, 9), None, "bilinear", True),
+    ),
+    ("UpsamplingNearest2d", {"scale_factor": 2}, (IMAGE,), lambda x: functional.interpolate(x, None, 2)),
+    ("ZeroPad1d", {"padding": (1, 2)}, (SIGNAL,), lambda x: functional.pad(x, (1, 2))),
+    ("ZeroPad2d", {"padding": 1}, (IMAGE,), lambda x: functional.pad(x, (1,) * 4)),
+    ("ZeroPad3d", {"padding": 1}, (VOLUME,), lambda x: functional.pad(x, (1,) * 6)),
 ]
 WEIGHTED = (
     "BatchNorm1d BatchNorm2d BatchNorm3d Conv1d Conv2d Conv3d ConvTranspose2d Embedding GroupNorm LayerNorm "
@@ -150,11 +170,11 @@ def test_layers(name: str, options: dict[str, Any], inputs: tuple[Any, ...], fun
 @pytest.mark.parametrize("mode", ["zeros", "reflect", "replicate", "circular"])
 def test_convolutions(mode: str) -> None:
     for rank, x, kind, function in (
-        (1, SIGNAL, nn.Conv1d, F.conv1d),
-        (2, IMAGE, nn.Conv2d, F.conv2d),
-        (3, VOLUME, nn.Conv3d, F.conv3d),
+        (1, SIGNAL, nn.Conv1d, functional.conv1d),
+        (2, IMAGE, nn.Conv2d, functional.conv2d),
+        (3, VOLUME, nn.Conv3d, functional.conv3d),
     ):
-        padded = x if mode == "zeros" else F.pad(ms.Tensor(x), (1,) * (2 * rank), mode).asnumpy()
+        padded = x if mode == "zeros" else functional.pad(ms.Tensor(x), (1,) * (2 * rank), mode).asnumpy()
         layer = kind(4, 6, 2, padding=1, groups=2, padding_mode=mode)
         wanted = function(ms.Tensor(padded), layer.weight, layer.bias, padding=1 if mode == "zeros" else 0, groups=2)
         same(layer(ms.Tensor(x)), wanted)
@@ -167,7 +187,7 @@ def test_convolutions(mode: str) -> None:
         alike = kind(4, 2, 2, padding="same", bias=False, padding_mode=mode)
         assert alike(ms.Tensor(x)).shape == (x.shape[0], 2, *x.shape[2:])
     layer = nn.ConvTranspose2d(4, 6, (2, 3), stride=2, padding=1, output_padding=1, groups=2)
-    same(layer(ms.Tensor(IMAGE)), F.conv_transpose2d(ms.Tensor(IMAGE), layer.weight, layer.bias, 2, 1, 1, 2))
+    same(layer(ms.Tensor(IMAGE)), functional.conv_transpose2d(ms.Tensor(IMAGE), layer.weight, layer.bias, 2, 1, 1, 2))
 
 
 @pytest.mark.parametrize(
@@ -239,7 +259,7 @@ def test_a_network_trains() -> None:
     net.set_train()
     assert isinstance(net, nn.Cell)
     optimizer = ms.mint.optim.Adam(net.trainable_params(), lr=0.01)
-    step = ms.value_and_grad(lambda x, y: F.cross_entropy(net(x), y), None, optimizer.parameters)
+    step = ms.value_and_grad(lambda x, y: functional.cross_entropy(net(x), y), None, optimizer.parameters)
     losses = []
     for _ in range(6):
         loss, gradients = step(ms.Tensor(IMAGE), ms.Tensor([0, 1]))

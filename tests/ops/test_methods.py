@@ -7,7 +7,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, nn, ops
-from mycel.ops import operations as P
+from mycel.ops import operations
 
 from .checks import close, numbers
 
@@ -153,46 +153,49 @@ def test_the_linear_layer_that_transposes_its_weight() -> None:
 
 def test_operations_as_objects() -> None:
     m = Tensor(X[0])
-    close(P.MatMul(transpose_b=True)(m, m), X[0] @ X[0].T)
-    close(P.BatchMatMul(True)(T, T), X.swapaxes(1, 2) @ X)
-    close(P.Transpose()(m, (1, 0)), X[0].T)
-    close(P.ReduceSum(keep_dims=True)(T, 1), X.sum(1, keepdims=True))
-    assert P.ReduceSum()(Tensor(np.array([1, 2], np.int32))).dtype is ms.int32
-    close(P.ReduceMean()(T), X.mean())
-    close(P.ReduceMax()(T, (0, 2)), X.max((0, 2)))
-    close(P.Concat(1)((T, T)), np.concatenate((X, X), 1))
-    close(P.Softmax(0)(m), np.exp(X[0]) / np.exp(X[0]).sum(0))
-    assert P.Argmax()(T).dtype is ms.int32 and P.Shape()(T) == (2, 3, 4)
-    position, value = P.ArgMaxWithValue(1)(T)
+    close(operations.MatMul(transpose_b=True)(m, m), X[0] @ X[0].T)
+    close(operations.BatchMatMul(True)(T, T), X.swapaxes(1, 2) @ X)
+    close(operations.Transpose()(m, (1, 0)), X[0].T)
+    close(operations.ReduceSum(keep_dims=True)(T, 1), X.sum(1, keepdims=True))
+    assert operations.ReduceSum()(Tensor(np.array([1, 2], np.int32))).dtype is ms.int32
+    close(operations.ReduceMean()(T), X.mean())
+    close(operations.ReduceMax()(T, (0, 2)), X.max((0, 2)))
+    close(operations.Concat(1)((T, T)), np.concatenate((X, X), 1))
+    close(operations.Softmax(0)(m), np.exp(X[0]) / np.exp(X[0]).sum(0))
+    assert operations.Argmax()(T).dtype is ms.int32 and operations.Shape()(T) == (2, 3, 4)
+    position, value = operations.ArgMaxWithValue(1)(T)
     np.testing.assert_array_equal(position.asnumpy(), X.argmax(1))
-    close(P.OneHot()(Tensor([1]), 2, Tensor(5.0), Tensor(0.0)), np.array([[0, 5]], np.float32))
-    close(P.Pad(((0, 1), (1, 0)))(m), np.pad(X[0], ((0, 1), (1, 0))))
-    close(P.MirrorPad("SYMMETRIC")(m, Tensor([[1, 0], [0, 2]])), np.pad(X[0], ((1, 0), (0, 2)), "symmetric"))
-    close(P.CumSum(exclusive=True, reverse=True)(m, 1), np.cumsum(X[0][:, ::-1], 1)[:, ::-1] - X[0])
-    assert [p.shape for p in P.Split(2, 2)(T)] == [(2, 3, 2)] * 2
-    close(P.DivNoNan()(Tensor([1.0, 2.0]), Tensor([0.0, 4.0])), np.array([0, 0.5], np.float32))
-    entropy, slope = P.SoftmaxCrossEntropyWithLogits()(m, Tensor(np.eye(3, 4)))
+    close(operations.OneHot()(Tensor([1]), 2, Tensor(5.0), Tensor(0.0)), np.array([[0, 5]], np.float32))
+    close(operations.Pad(((0, 1), (1, 0)))(m), np.pad(X[0], ((0, 1), (1, 0))))
+    close(operations.MirrorPad("SYMMETRIC")(m, Tensor([[1, 0], [0, 2]])), np.pad(X[0], ((1, 0), (0, 2)), "symmetric"))
+    close(operations.CumSum(exclusive=True, reverse=True)(m, 1), np.cumsum(X[0][:, ::-1], 1)[:, ::-1] - X[0])
+    assert [p.shape for p in operations.Split(2, 2)(T)] == [(2, 3, 2)] * 2
+    close(operations.DivNoNan()(Tensor([1.0, 2.0]), Tensor([0.0, 4.0])), np.array([0, 0.5], np.float32))
+    entropy, slope = operations.SoftmaxCrossEntropyWithLogits()(m, Tensor(np.eye(3, 4)))
     close(slope, np.exp(X[0]) / np.exp(X[0]).sum(1, keepdims=True) - np.eye(3, 4))
     w = ms.Parameter(Tensor([1.0]))
-    P.AssignAdd()(w, Tensor([2.0]))
+    operations.AssignAdd()(w, Tensor([2.0]))
     assert w.tolist() == [3.0]
 
 
 def test_layers_as_objects_agree_with_mindspore() -> None:
     x = Tensor(np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4))
-    assert P.Conv2D(2, 3)(x, ops.ones((2, 2, 3, 3))).asnumpy()[0, 0].tolist() == [[234.0, 252.0], [306.0, 324.0]]
-    assert P.MaxPool(3, 2, "same")(x).asnumpy()[0, 0].tolist() == [[10.0, 11.0], [14.0, 15.0]]
-    assert P.AvgPool(3, 2, "same")(x).asnumpy()[0, 0].tolist() == [[5.0, 6.5], [11.0, 12.5]]
+    assert operations.Conv2D(2, 3)(x, ops.ones((2, 2, 3, 3))).asnumpy()[0, 0].tolist() == [
+        [234.0, 252.0],
+        [306.0, 324.0],
+    ]
+    assert operations.MaxPool(3, 2, "same")(x).asnumpy()[0, 0].tolist() == [[10.0, 11.0], [14.0, 15.0]]
+    assert operations.AvgPool(3, 2, "same")(x).asnumpy()[0, 0].tolist() == [[5.0, 6.5], [11.0, 12.5]]
     m = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
-    out, mean, variance = P.LayerNorm()(m, m[0], m[1])
+    out, mean, variance = operations.LayerNorm()(m, m[0], m[1])
     np.testing.assert_allclose(out.asnumpy(), [[3.0, 4.0, 7.4494896]] * 2, rtol=1e-6)
     assert mean.tolist() == [[1.0], [4.0]]
     np.testing.assert_allclose(variance.asnumpy(), [[2 / 3]] * 2, rtol=1e-6)
-    value, weight = P.NLLLoss()(m, Tensor([1, 2]), m[0])
+    value, weight = operations.NLLLoss()(m, Tensor([1, 2]), m[0])
     assert (value.item(), weight.item()) == (pytest.approx(-3.6666667), 3.0)
-    kept, mask = P.Dropout(1.0)(m)
+    kept, mask = operations.Dropout(1.0)(m)
     assert kept.tolist() == m.tolist() and mask.asnumpy().all()
-    up = P.Conv2DTranspose(2, 2, stride=2)(ops.ones((1, 3, 2, 2)), ops.ones((3, 2, 2, 2)), (1, 2, 4, 4))
+    up = operations.Conv2DTranspose(2, 2, stride=2)(ops.ones((1, 3, 2, 2)), ops.ones((3, 2, 2, 2)), (1, 2, 4, 4))
     assert up.shape == (1, 2, 4, 4) and up.asnumpy().min() == up.asnumpy().max() == 3.0
 
 

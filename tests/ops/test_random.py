@@ -8,7 +8,7 @@ from scipy import stats
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel.common import generator as G
+from mycel.common import generator
 from mycel.common.seed import get_seed, initializer_rng, set_seed
 
 from .checks import close
@@ -136,7 +136,7 @@ def test_operations_with_a_seed_of_their_own() -> None:
 
 
 def test_generators() -> None:
-    g, h = G.Generator().manual_seed(3), G.Generator().manual_seed(3)
+    g, h = generator.Generator().manual_seed(3), generator.Generator().manual_seed(3)
     x = ops.zeros(5)
     first = x.uniform_(generator=g).asnumpy().copy()
     state = g.get_state()
@@ -154,12 +154,12 @@ def test_generators() -> None:
 
 
 def test_the_default_generator() -> None:
-    assert G.manual_seed(11) is G.default_generator and G.initial_seed() == 11
-    state = G.get_rng_state()
+    assert generator.manual_seed(11) is generator.default_generator and generator.initial_seed() == 11
+    state = generator.get_rng_state()
     first = ops.rand(3).asnumpy()
-    G.set_rng_state(state)
+    generator.set_rng_state(state)
     np.testing.assert_array_equal(ops.rand(3).asnumpy(), first)
-    G.manual_seed(11)
+    generator.manual_seed(11)
     np.testing.assert_array_equal(ops.rand(3).asnumpy(), first)
 
 
@@ -177,7 +177,7 @@ def test_the_global_seed_reaches_numpy_and_initializers() -> None:
 
 
 def test_one_draw_does_not_depend_on_its_shape() -> None:
-    G.manual_seed(3)
+    generator.manual_seed(3)
     flat = ops.randn(12).asnumpy()
-    G.manual_seed(3)
+    generator.manual_seed(3)
     close(ops.randn(3, 4), flat.reshape(3, 4))

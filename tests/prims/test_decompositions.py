@@ -12,8 +12,7 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
-from mycel._src.compiler.prims.linear_algebra import decompositions as D
-from mycel._src.compiler.prims.linear_algebra import spectral
+from mycel._src.compiler.prims.linear_algebra import decompositions, spectral
 from mycel.ops._operands import run
 
 RANDOM = np.random.default_rng(0)
@@ -63,12 +62,12 @@ SHAPES = pytest.mark.parametrize("shape", [(3, 3), (4, 3), (3, 5)], ids=str)
 @BOTH
 def test_cholesky(complex_: bool) -> None:
     a = positive(complex_)
-    lower = run(D.cholesky, Tensor(a)).asnumpy()
+    lower = run(decompositions.cholesky, Tensor(a)).asnumpy()
     np.testing.assert_allclose(lower @ adjoint(lower), a, rtol=1e-12, atol=1e-12)
     assert np.all(np.triu(lower, 1) == 0)
-    check(lambda x: weighted(run(D.cholesky, x)), a, hermitian=True)
+    check(lambda x: weighted(run(decompositions.cholesky, x)), a, hermitian=True)
     broken = np.stack([np.eye(2), -np.eye(2)])
-    result = run(D.cholesky, Tensor(broken)).asnumpy()
+    result = run(decompositions.cholesky, Tensor(broken)).asnumpy()
     assert np.array_equal(result[0], np.eye(2)) and np.isnan(result[1]).all()
 
 
@@ -98,11 +97,11 @@ def test_eig(complex_: bool) -> None:
 @BOTH
 def test_lu_and_solve(complex_: bool) -> None:
     a = matrices(2, 3, 3, complex_=complex_)
-    packed, pivots, order = (t.asnumpy() for t in run(D.lu, Tensor(a)))
+    packed, pivots, order = (t.asnumpy() for t in run(decompositions.lu, Tensor(a)))
     lower, upper = np.tril(packed, -1) + np.eye(3), np.triu(packed)
     np.testing.assert_allclose(lower @ upper, np.take_along_axis(a, order[..., None].astype(int), -2), rtol=1e-12)
     assert pivots.dtype == np.int32
-    check(lambda x: weighted(run(D.lu, x)[0]), a)
+    check(lambda x: weighted(run(decompositions.lu, x)[0]), a)
 
 
 @BOTH
@@ -110,15 +109,15 @@ def test_lu_and_solve(complex_: bool) -> None:
 def test_qr(shape: tuple[int, int], complex_: bool) -> None:
     a = matrices(2, *shape, complex_=complex_)
     for full in (False, True):
-        q, r = (t.asnumpy() for t in run(D.qr, Tensor(a), full=full))
+        q, r = (t.asnumpy() for t in run(decompositions.qr, Tensor(a), full=full))
         np.testing.assert_allclose(q @ r, a, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(
             adjoint(q) @ q, np.broadcast_to(np.eye(q.shape[-1]), (2, q.shape[-1], q.shape[-1])), atol=1e-12
         )
-    check(lambda x: weighted(*run(D.qr, x, full=False)), a)
+    check(lambda x: weighted(*run(decompositions.qr, x, full=False)), a)
     if shape[0] > shape[1]:
         with pytest.raises(NotImplementedError, match="not unique"):
-            ms.grad(lambda x: weighted(*run(D.qr, x, full=True)))(Tensor(a))
+            ms.grad(lambda x: weighted(*run(decompositions.qr, x, full=True)))(Tensor(a))
 
 
 @BOTH
@@ -142,7 +141,7 @@ def test_triangular_solve(lower: bool, trans: str, complex_: bool) -> None:
     op = {"N": triangle, "T": np.swapaxes(triangle, -1, -2), "C": adjoint(triangle)}[trans]
 
     def solved(x: Any, y: Any) -> Any:
-        return run(D.triangular_solve, x, y, lower=lower, trans=trans, unit=False)
+        return run(decompositions.triangular_solve, x, y, lower=lower, trans=trans, unit=False)
 
     np.testing.assert_allclose(op @ solved(Tensor(a), Tensor(b)).asnumpy(), b, rtol=1e-10, atol=1e-12)
     check(lambda x: weighted(solved(x, Tensor(b))), a)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from mycel._src.compiler.ir.dims import DimLike
-from mycel._src.compiler.loops import formulas as F
+from mycel._src.compiler.loops import formulas
 from mycel._src.compiler.loops.formulas import Formula
 from mycel._src.compiler.loops.programs import Array, For, If, Program, Set, Statement, index_of, size_of
 from mycel._src.foundation import dtype as D
@@ -50,27 +50,27 @@ class _Draw:
         kind = self.r.randrange(9) if depth else 0
         if kind < 3:
             array = self.r.choice(arrays)
-            return F.read(array.name, self.place(array, indices), KIND)
+            return formulas.read(array.name, self.place(array, indices), KIND)
         if kind == 3:
-            return F.constant(self.r.choice([0.5, -1.5, 2.0]), KIND)
+            return formulas.constant(self.r.choice([0.5, -1.5, 2.0]), KIND)
         args = [self.value(indices, depth - 1, arrays) for _ in range(2)]
         if kind == 4:
-            return F.operation("tanh", KIND, args[0])
+            return formulas.operation("tanh", KIND, args[0])
         if kind == 5:
-            test = F.operation("lt", D.bool_, *args)
-            return F.operation("select", KIND, test, args[1], F.operation("neg", KIND, args[0]))
-        return F.operation(("add", "sub", "mul")[kind - 6], KIND, *args)
+            test = formulas.operation("lt", D.bool_, *args)
+            return formulas.operation("select", KIND, test, args[1], formulas.operation("neg", KIND, args[0]))
+        return formulas.operation(("add", "sub", "mul")[kind - 6], KIND, *args)
 
     def set(self, indices: dict[str, DimLike], arrays: list[Array], targets: list[Array]) -> Set:
         target = self.r.choice(targets)
         mode = self.r.choice(["set", "set", "add", "add", "add", "mul", "max"])
         value = self.value(indices, 2, arrays)
         if mode == "mul":
-            value = F.operation("tanh", KIND, value)
+            value = formulas.operation("tanh", KIND, value)
         place = self.place(target, indices)
-        if mode != "set" and any(r.data == target.name for r in F.reads_of(value)):
+        if mode != "set" and any(r.data == target.name for r in formulas.reads_of(value)):
             mode = "set"
-        return Set(target.name, place, F.operation("tanh", KIND, value), mode)
+        return Set(target.name, place, formulas.operation("tanh", KIND, value), mode)
 
     def block(
         self, indices: dict[str, DimLike], depth: int, arrays: list[Array], targets: list[Array]
@@ -93,7 +93,7 @@ class _Draw:
                 body = self.block(inner, depth - 1, [*arrays, *private], [*targets, *private])
                 made.append(For(name, start, stop, body, "serial", False, tuple(private)))
             elif kind == 3 and depth:
-                test = F.operation("lt", D.bool_, self.value(indices, 1, arrays), self.value(indices, 0, arrays))
+                test = formulas.operation("lt", D.bool_, self.value(indices, 1, arrays), self.value(indices, 0, arrays))
                 first = self.block(indices, depth - 1, arrays, targets)
                 other_body = self.block(indices, 0, arrays, targets) if self.r.random() < 0.5 else ()
                 made.append(If(test, first, other_body))

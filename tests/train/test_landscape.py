@@ -15,7 +15,7 @@ import pytest
 import mycel as ms
 import mycel.dataset as ds
 from mycel import nn, train
-from mycel.train.callback import landscape as L
+from mycel.train.callback import landscape
 from tests.train.test_summary import only_file, read_events
 
 CHECKED = {"train.SummaryLandscape": "the loss in NumPy"}
@@ -64,8 +64,8 @@ def test_landscapes(tmp_path: Path, unit: str, interval: list[int], size: int) -
     assert {f"{t}/{n}" for t in (path_title, result_title) for n in ("x", "y", "z", "path", "picture")} <= set(found)
 
     model, net, dataset, _ = untrained()
-    loss = L._LossAt(model, net, dataset, 2048)
-    shown = L.along_path(kept, loss, size)
+    loss = landscape._LossAt(model, net, dataset, 2048)
+    shown = landscape.along_path(kept, loss, size)
     names, origin = ["weight", "bias"], kept[-1]
     flat = lambda p: np.concatenate([p[n].astype(np.float64).ravel() for n in names])
     moved = np.stack([flat(p) - flat(origin) for p in kept])
@@ -104,7 +104,7 @@ def _planes(kept: Any, size: int, shown: Any) -> list[Any]:
             seen.extend([v, w])
             return np.zeros((len(y), len(x)))
 
-    L.along_path(kept, Probe(), size)
+    landscape.along_path(kept, Probe(), size)
     return seen
 
 
@@ -116,9 +116,9 @@ def test_random_directions() -> None:
     }
     model, net, dataset, _ = untrained()
     ms.set_seed(1)
-    first = L.around(origin, L._LossAt(model, net, dataset, 12), 5)
+    first = landscape.around(origin, landscape._LossAt(model, net, dataset, 12), 5)
     ms.set_seed(1)
-    again = L.around(origin, L._LossAt(model, net, dataset, 12), 5)
+    again = landscape.around(origin, landscape._LossAt(model, net, dataset, 12), 5)
     np.testing.assert_array_equal(first.z, again.z)
     np.testing.assert_array_equal(first.x, np.linspace(-1, 1, 5))
     # Half the samples were asked for.

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.train import metrics as M
+from mycel.train import metrics
 
 CHECKED = dict.fromkeys(("train.Metric", "train.get_metric_fn", "train.rearrange_inputs"), "definitions")
 
@@ -21,13 +21,13 @@ ACTUAL = np.float32([[0, 1, 1], [1, 0, 1], [1, 0, 0], [0, 0, 1]])
 @pytest.mark.parametrize(
     "metric, expected",
     [
-        (M.Accuracy(), 0.5),
-        (M.Precision(), [1, 1, 0]),
-        (M.Recall(), [0.5, 0.5, 0]),
-        (M.F1(), [2 / 3, 2 / 3, 0]),
-        (M.Fbeta(2), [5 / 9, 5 / 9, 0]),
-        (M.Top1CategoricalAccuracy(), 0.5),
-        (M.TopKCategoricalAccuracy(2), 1.0),
+        (metrics.Accuracy(), 0.5),
+        (metrics.Precision(), [1, 1, 0]),
+        (metrics.Recall(), [0.5, 0.5, 0]),
+        (metrics.F1(), [2 / 3, 2 / 3, 0]),
+        (metrics.Fbeta(2), [5 / 9, 5 / 9, 0]),
+        (metrics.Top1CategoricalAccuracy(), 0.5),
+        (metrics.TopKCategoricalAccuracy(2), 1.0),
     ],
 )
 def test_classification(metric, expected, wrap):
@@ -37,7 +37,7 @@ def test_classification(metric, expected, wrap):
 
 @pytest.mark.parametrize(
     "metric, expected, mean",
-    [(M.Precision("multilabel"), [1, 1, 0.5, 1], 0.875), (M.Recall("multilabel"), [0.5, 1, 1, 1], 0.875)],
+    [(metrics.Precision("multilabel"), [1, 1, 0.5, 1], 0.875), (metrics.Recall("multilabel"), [0.5, 1, 1, 1], 0.875)],
 )
 def test_multilabel_is_per_sample(metric, expected, mean):
     np.testing.assert_array_equal(metric(PREDICTED, ACTUAL), expected)
@@ -47,15 +47,15 @@ def test_multilabel_is_per_sample(metric, expected, mean):
 
 
 def test_multilabel_accuracy_wants_all_labels_right():
-    assert M.Accuracy("multilabel")(PREDICTED, ACTUAL) == 0.5
+    assert metrics.Accuracy("multilabel")(PREDICTED, ACTUAL) == 0.5
     with pytest.raises(ValueError, match=r"multilabel y_pred must hold zeros and ones only"):
-        M.Accuracy("multilabel")(SCORES, ACTUAL)
+        metrics.Accuracy("multilabel")(SCORES, ACTUAL)
     with pytest.raises(ValueError, match=r"have one shape \[N, C\], not \(4, 3\) and \(4,\)"):
-        M.Accuracy("multilabel")(PREDICTED, CLASSES)
+        metrics.Accuracy("multilabel")(PREDICTED, CLASSES)
 
 
 def test_means_over_classes():
-    metric = M.Precision()
+    metric = metrics.Precision()
     metric.update(SCORES, CLASSES)
     assert metric.eval(True) == pytest.approx(2 / 3)
 
@@ -65,11 +65,11 @@ def test_means_over_classes():
 def test_counts_agree_with_loops_over_samples_in_batches(seed, classes, sizes):
     random = np.random.default_rng(seed)
     made = {
-        "precision": M.Precision(),
-        "recall": M.Recall(),
-        "F1": M.F1(),
-        "acc": M.Accuracy(),
-        "cm": M.ConfusionMatrix(classes),
+        "precision": metrics.Precision(),
+        "recall": metrics.Recall(),
+        "F1": metrics.F1(),
+        "acc": metrics.Accuracy(),
+        "cm": metrics.ConfusionMatrix(classes),
     }
     matrix = np.zeros((classes, classes))
     for size in sizes:
@@ -94,24 +94,24 @@ def test_counts_agree_with_loops_over_samples_in_batches(seed, classes, sizes):
 
 def test_ties_go_to_the_first_class():
     tie = np.float32([[0.5, 0.5, 0.5]])
-    assert [M.TopKCategoricalAccuracy(2)(tie, [c]) for c in range(3)] == [1, 1, 0]
-    assert [M.Accuracy()(tie, [c]) for c in range(3)] == [1, 0, 0]
+    assert [metrics.TopKCategoricalAccuracy(2)(tie, [c]) for c in range(3)] == [1, 1, 0]
+    assert [metrics.Accuracy()(tie, [c]) for c in range(3)] == [1, 0, 0]
 
 
 def test_errors_are_summed_within_and_averaged_over_samples():
     a, b = Tensor(np.float32([[1, 2], [3, 5]])), Tensor(np.float32([[1, 1], [0, 5]]))
-    mae, mse = M.MAE(), M.MSE()
+    mae, mse = metrics.MAE(), metrics.MSE()
     for metric in (mae, mse):
         metric.update(a, b)
         metric.update(a, b)
     assert (mae.eval(), mse.eval()) == (2.0, 5.0)
-    assert M.MSE()(np.ones((2, 3, 4)), np.zeros((2, 3, 4))) == 12.0
+    assert metrics.MSE()(np.ones((2, 3, 4)), np.zeros((2, 3, 4))) == 12.0
     with pytest.raises(ValueError, match=r"MAE.update: y_pred and y must have one shape, not \(2, 2\) and \(1,\)"):
         mae.update(a, Tensor([1.0]))
 
 
 def test_loss_is_the_mean_of_batches():
-    loss = M.Loss()
+    loss = metrics.Loss()
     loss.update(Tensor(1.0))
     loss.update(Tensor([2.0, 4.0]))
     assert loss.eval() == 2.0
@@ -130,21 +130,21 @@ def test_loss_is_the_mean_of_batches():
 )
 def test_confusion_matrix(normalize, expected):
     scores = np.float32([0.7, 0.2, 0.6, 0.5])
-    np.testing.assert_allclose(M.ConfusionMatrix(2, normalize)(scores, CLASSES), expected)
+    np.testing.assert_allclose(metrics.ConfusionMatrix(2, normalize)(scores, CLASSES), expected)
 
 
 def test_confusion_matrix_of_an_absent_class_has_zeros_and_checks_ranges():
-    matrix = M.ConfusionMatrix(3, "target")(np.int64([0, 1]), np.int64([0, 0]))
+    matrix = metrics.ConfusionMatrix(3, "target")(np.int64([0, 1]), np.int64([0, 0]))
     np.testing.assert_array_equal(matrix, [[0.5, 0.5, 0], [0, 0, 0], [0, 0, 0]])
     with pytest.raises(ValueError, match="y_pred holds classes from 0 to 3, outside the 3"):
-        M.ConfusionMatrix(3)([0, 3], [0, 0])
+        metrics.ConfusionMatrix(3)([0, 3], [0, 0])
     with pytest.raises(ValueError, match="normalize must be one of 'no_norm', 'target', 'prediction', 'all', not 'x'"):
-        M.ConfusionMatrix(3, "x")
+        metrics.ConfusionMatrix(3, "x")
 
 
-@pytest.mark.parametrize("name", [name for name in M.names() if name not in ("auc", "confusion_matrix", "topk")])
+@pytest.mark.parametrize("name", [name for name in metrics.names() if name not in ("auc", "confusion_matrix", "topk")])
 def test_nothing_seen_is_an_error_by_name(name):
-    metric = M.get_metric_fn(name)
+    metric = metrics.get_metric_fn(name)
     with pytest.raises(RuntimeError, match=f"{type(metric).__name__}.eval: nothing to evaluate"):
         metric.eval()
 
@@ -152,12 +152,12 @@ def test_nothing_seen_is_an_error_by_name(name):
 @pytest.mark.parametrize(
     "metric, inputs, text",
     [
-        (M.Accuracy(), (SCORES,), r"Accuracy.update takes 2 inputs \(y_pred, y\), not 1"),
-        (M.Accuracy(), (SCORES, CLASSES[:2]), r"y_pred of shape \(4, 3\) wants y of shape \(4,\).*not \(2,\)"),
-        (M.Accuracy(), (SCORES[:, 0], CLASSES), r"y_pred of shape \(4,\)"),
-        (M.Precision(), (SCORES, CLASSES + 6), "y holds classes from 6 to 7, y_pred has 3"),
-        (M.Top5CategoricalAccuracy(), (SCORES, CLASSES), "k is 5, and y_pred has only 3 classes"),
-        (M.TopKCategoricalAccuracy(1), (SCORES[0], CLASSES), r"must be \[N, C\]"),
+        (metrics.Accuracy(), (SCORES,), r"Accuracy.update takes 2 inputs \(y_pred, y\), not 1"),
+        (metrics.Accuracy(), (SCORES, CLASSES[:2]), r"y_pred of shape \(4, 3\) wants y of shape \(4,\).*not \(2,\)"),
+        (metrics.Accuracy(), (SCORES[:, 0], CLASSES), r"y_pred of shape \(4,\)"),
+        (metrics.Precision(), (SCORES, CLASSES + 6), "y holds classes from 6 to 7, y_pred has 3"),
+        (metrics.Top5CategoricalAccuracy(), (SCORES, CLASSES), "k is 5, and y_pred has only 3 classes"),
+        (metrics.TopKCategoricalAccuracy(1), (SCORES[0], CLASSES), r"must be \[N, C\]"),
     ],
 )
 def test_inputs_that_do_not_fit(metric, inputs, text):
@@ -166,7 +166,7 @@ def test_inputs_that_do_not_fit(metric, inputs, text):
 
 
 def test_the_number_of_classes_may_not_change():
-    metric = M.Accuracy()
+    metric = metrics.Accuracy()
     metric.update(SCORES, CLASSES)
     with pytest.raises(ValueError, match="y_pred has 2 classes now and had 3 before"):
         metric.update(SCORES[:, :2], CLASSES)
@@ -176,32 +176,34 @@ def test_the_number_of_classes_may_not_change():
 
 
 def test_arguments():
-    for make in (M.Accuracy, M.Precision, M.Recall):
+    for make in (metrics.Accuracy, metrics.Precision, metrics.Recall):
         with pytest.raises(TypeError, match="eval_type must be 'classification' or 'multilabel', not 'x'"):
             make("x")
     with pytest.raises(ValueError, match="beta must be greater than 0"):
-        M.Fbeta(0)
+        metrics.Fbeta(0)
     with pytest.raises(ValueError, match="k must be at least 1, not 0"):
-        M.TopKCategoricalAccuracy(0)
+        metrics.TopKCategoricalAccuracy(0)
     with pytest.raises(TypeError, match="k must be an int, not float"):
-        M.TopKCategoricalAccuracy(1.5)
+        metrics.TopKCategoricalAccuracy(1.5)
 
 
 def test_names_make_metrics():
-    assert {"accuracy", "acc", "loss", "mae", "mse", "F1", "precision", "recall", "top_1_accuracy"} <= set(M.names())
-    made = M.get_metrics({"a": M.Loss(), "b": "mae"})
-    assert isinstance(made["a"], M.Loss) and isinstance(made["b"], M.MAE)
-    assert isinstance(M.get_metrics({"acc"})["acc"], M.Accuracy) and M.get_metrics(None) == {}
+    assert {"accuracy", "acc", "loss", "mae", "mse", "F1", "precision", "recall", "top_1_accuracy"} <= set(
+        metrics.names()
+    )
+    made = metrics.get_metrics({"a": metrics.Loss(), "b": "mae"})
+    assert isinstance(made["a"], metrics.Loss) and isinstance(made["b"], metrics.MAE)
+    assert isinstance(metrics.get_metrics({"acc"})["acc"], metrics.Accuracy) and metrics.get_metrics(None) == {}
     with pytest.raises(KeyError, match="there is no metric 'foo'; known: F1, acc"):
-        M.get_metric_fn("foo")
+        metrics.get_metric_fn("foo")
     with pytest.raises(TypeError, match="must be a set of names or a dict of metrics, not int"):
-        M.get_metrics(3)
+        metrics.get_metrics(3)
     with pytest.raises(TypeError, match=r"metrics\['a'\] must be a Metric"):
-        M.get_metrics({"a": 3})
+        metrics.get_metrics({"a": 3})
 
 
 def test_indexes_choose_and_order_inputs():
-    metric = M.MAE().set_indexes([2, 0])
+    metric = metrics.MAE().set_indexes([2, 0])
     metric.update(np.zeros(2), None, np.ones(2))
     assert metric.eval() == 1.0 and metric.indexes == [2, 0]
     with pytest.raises(IndexError, match="set_indexes chose input 2 of 1 inputs"):

@@ -9,8 +9,7 @@ import pytest
 from scipy.ndimage import binary_erosion
 
 import mycel as ms
-from mycel import Tensor as T
-from mycel import nn, train
+from mycel import Tensor, nn, train
 
 CHECKED = dict.fromkeys(
     (
@@ -69,18 +68,18 @@ def test_perplexity(ignored, shape) -> None:
     labels.flat[0] = 0
     nll = [-np.log(chances[place][labels[place]]) for place in np.ndindex(*shape) if labels[place] != ignored]
     metric = train.Perplexity(ignored)
-    assert run(metric, (T(chances), T(labels))) == pytest.approx(np.exp(np.mean(nll)), rel=1e-12)
+    assert run(metric, (Tensor(chances), Tensor(labels))) == pytest.approx(np.exp(np.mean(nll)), rel=1e-12)
     assert run(metric, *zip(chances[:, None], labels[:, None])) == pytest.approx(np.exp(np.mean(nll)), rel=1e-12)
 
 
 def test_perplexity_as_mindspore() -> None:
     chances = [[0.356, 0.035, 0.288, 0.321], [0.373, 0.15, 0.372, 0.105], [0.253, 0.291, 0.378, 0.079]]
-    assert run(train.Perplexity(), (T(chances), T([1, 3, 0]))) == pytest.approx(10.245678212417948, rel=1e-6)
-    assert run(train.Perplexity(1), (T(chances), T([1, 3, 0]))) == pytest.approx(6.135431191398487, rel=1e-6)
+    assert run(train.Perplexity(), (Tensor(chances), Tensor([1, 3, 0]))) == pytest.approx(10.245678212417948, rel=1e-6)
+    assert run(train.Perplexity(1), (Tensor(chances), Tensor([1, 3, 0]))) == pytest.approx(6.135431191398487, rel=1e-6)
     with pytest.raises(RuntimeError, match="nothing"):
-        run(train.Perplexity(0), (T(chances), T([0, 0, 0])))
+        run(train.Perplexity(0), (Tensor(chances), Tensor([0, 0, 0])))
     with pytest.raises(ValueError, match="labels must be from 0 to 3"):
-        run(train.Perplexity(), (T(chances), T([0, 0, 4])))
+        run(train.Perplexity(), (Tensor(chances), Tensor([0, 0, 4])))
 
 
 def distances(of, to, kind):
@@ -101,7 +100,7 @@ def test_surfaces(kind, shape) -> None:
     a, b = rng.integers(0, 3, shape), rng.integers(0, 3, shape)
     a.flat[0] = b.flat[-1] = 2
     there, back = distances(a == 2, b == 2, kind), distances(b == 2, a == 2, kind)
-    batch = (T(a), T(b), 2)
+    batch = (Tensor(a), Tensor(b), 2)
     assert run(train.HausdorffDistance(kind, directed=True), batch) == pytest.approx(there.max())
     assert run(train.HausdorffDistance(kind, crop=False), batch) == pytest.approx(max(there.max(), back.max()))
     wanted = max(np.percentile(there, 80), np.percentile(back, 80))
@@ -114,7 +113,7 @@ def test_surfaces(kind, shape) -> None:
 
 
 def test_surfaces_of_nothing() -> None:
-    none, all_ = T(np.zeros((3, 3), int)), T(np.ones((3, 3), int))
+    none, all_ = Tensor(np.zeros((3, 3), int)), Tensor(np.ones((3, 3), int))
     assert run(train.MeanSurfaceDistance(), (none, all_, 1)) == np.inf
     assert run(train.HausdorffDistance(), (none, all_, 1)) == np.inf
     with pytest.raises(ValueError, match="neither"):
@@ -165,7 +164,7 @@ RATES = {
 
 @pytest.mark.parametrize("name", RATES)
 def test_rates(name: str) -> None:
-    found = run(train.ConfusionMatrixMetric(False, name), (T(X), T(Y)))
+    found = run(train.ConfusionMatrixMetric(False, name), (Tensor(X), Tensor(Y)))
     np.testing.assert_allclose(found, [RATES[name]], rtol=1e-7)
     np.testing.assert_allclose(run(train.ConfusionMatrixMetric(False, name), (X[:1], Y[:1]), (X[1:], Y[1:])), found)
     np.testing.assert_allclose(
@@ -185,7 +184,7 @@ def test_rates(name: str) -> None:
     ],
 )
 def test_rates_of_samples(name, mean, sum_, mean_rest, sum_rest) -> None:
-    batches = (T(X), T(Y)), (T(X[:2]), T(Y[1:3]))
+    batches = (Tensor(X), Tensor(Y)), (Tensor(X[:2]), Tensor(Y[1:3]))
     assert run(train.ConfusionMatrixMetric(False, name, True, "mean"), *batches) == pytest.approx(mean, rel=1e-12)
     assert run(train.ConfusionMatrixMetric(False, name, True, "sum"), *batches) == pytest.approx(sum_, rel=1e-12)
     assert run(train.ConfusionMatrixMetric(True, name, True, "mean"), batches[0]) == pytest.approx(mean_rest, rel=1e-12)
@@ -214,7 +213,9 @@ def test_rates_reduced() -> None:
 @pytest.mark.parametrize("size", [2, 7, 40])
 def test_roc(size: int) -> None:
     scores, labels = rng.integers(0, 10, size) / 10, np.arange(size) % 2
-    fpr, tpr, thresholds = run(train.ROC(), (T(scores[:1]), T(labels[:1])), (T(scores[1:]), T(labels[1:])))
+    fpr, tpr, thresholds = run(
+        train.ROC(), (Tensor(scores[:1]), Tensor(labels[:1])), (Tensor(scores[1:]), Tensor(labels[1:]))
+    )
     assert thresholds[0] == scores.max() + 1
     np.testing.assert_array_equal(thresholds[1:], np.unique(scores)[::-1])
     np.testing.assert_allclose(tpr, [(scores[labels == 1] >= t).mean() for t in thresholds])
@@ -228,7 +229,7 @@ def test_roc_of_classes() -> None:
     scores = np.array(
         [[0.28, 0.55, 0.15, 0.05], [0.1, 0.2, 0.05, 0.05], [0.2, 0.05, 0.15, 0.05], [0.05, 0.05, 0.05, 0.75]]
     )
-    fpr, tpr, thresholds = run(train.ROC(class_num=4), (T(scores), T([0, 1, 2, 3])))
+    fpr, tpr, thresholds = run(train.ROC(class_num=4), (Tensor(scores), Tensor([0, 1, 2, 3])))
     for found, wanted in zip(
         (*fpr, *tpr, *thresholds[:3]),
         (
@@ -247,7 +248,7 @@ def test_roc_of_classes() -> None:
     ):
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
     with pytest.raises(ValueError, match="no positive"):
-        run(train.ROC(), (T([0.1, 0.2]), T([0, 0])))
+        run(train.ROC(), (Tensor([0.1, 0.2]), Tensor([0, 0])))
 
 
 def test_auc() -> None:
@@ -264,18 +265,20 @@ def test_cosine_similarity(shape) -> None:
     dots = rows @ rows.T
     cosines = dots / np.sqrt(np.outer(np.diag(dots), np.diag(dots)))
     for kind, wanted in (("dot", dots), ("cosine", cosines)):
-        np.testing.assert_allclose(run(train.CosineSimilarity(kind, zero_diagonal=False), (T(rows),)), wanted)
+        np.testing.assert_allclose(run(train.CosineSimilarity(kind, zero_diagonal=False), (Tensor(rows),)), wanted)
         off = wanted * (1 - np.eye(len(rows)))
-        np.testing.assert_allclose(run(train.CosineSimilarity(kind), (T(rows),)), off)
-        np.testing.assert_allclose(run(train.CosineSimilarity(kind, "sum"), (T(rows),)), off.sum(1))
-        np.testing.assert_allclose(run(train.CosineSimilarity(kind, "mean"), (T(rows),)), off.mean(1))
+        np.testing.assert_allclose(run(train.CosineSimilarity(kind), (Tensor(rows),)), off)
+        np.testing.assert_allclose(run(train.CosineSimilarity(kind, "sum"), (Tensor(rows),)), off.sum(1))
+        np.testing.assert_allclose(run(train.CosineSimilarity(kind, "mean"), (Tensor(rows),)), off.mean(1))
 
 
 def test_dice() -> None:
     x = np.array([[0.34, 0.43, 0.97, 0.56], [0.26, 0.24, 0.89, 0.23], [0.12, 0.29, 0.59, 0.55]])
     y = np.array([[0.0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 0, 1]])
-    assert run(train.Dice(), (T(x), T(y))) == pytest.approx(0.21170392793268364, rel=1e-12)
-    assert run(train.Dice(0.5), (T(x), T(y)), (T(x[:1]), T(y[:1]))) == pytest.approx(0.33722241068944275, rel=1e-12)
+    assert run(train.Dice(), (Tensor(x), Tensor(y))) == pytest.approx(0.21170392793268364, rel=1e-12)
+    assert run(train.Dice(0.5), (Tensor(x), Tensor(y)), (Tensor(x[:1]), Tensor(y[:1]))) == pytest.approx(
+        0.33722241068944275, rel=1e-12
+    )
     with pytest.raises(ValueError, match="one shape"):
         run(train.Dice(), (x, y[:2]))
 
@@ -283,7 +286,7 @@ def test_dice() -> None:
 class Scores(nn.Cell):
     def __init__(self) -> None:
         super().__init__()
-        self.dense = nn.Dense(4, 3, T(np.arange(12).reshape(3, 4).astype(np.float32) / 10), bias_init="zeros")
+        self.dense = nn.Dense(4, 3, Tensor(np.arange(12).reshape(3, 4).astype(np.float32) / 10), bias_init="zeros")
 
     def construct(self, x):
         return self.dense(ms.ops.sum(x, 2) if x.ndim == 3 else x)
@@ -300,8 +303,8 @@ class Scores(nn.Cell):
     ],
 )
 def test_occlusion(options, wanted) -> None:
-    data = T(np.array([[0.1, 0.2, 0.3, 0.4]], np.float32))
-    found = run(train.OcclusionSensitivity(**options), (Scores(), data, T(np.array(1, np.int32))))
+    data = Tensor(np.array([[0.1, 0.2, 0.3, 0.4]], np.float32))
+    found = run(train.OcclusionSensitivity(**options), (Scores(), data, Tensor(np.array(1, np.int32))))
     np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
@@ -313,9 +316,9 @@ def test_occlusion_of_two_dimensions() -> None:
         part = data[0, max(i - 1, 0) : i + 1, max(j - 2, 0) : j + 2]
         wanted[i, j] = (part.sum(1) * weights[max(i - 1, 0) : i + 1]).sum()
     metric = train.OcclusionSensitivity(margin=[1, 2], b_box=[-1, -1, 0, 1])
-    np.testing.assert_allclose(run(metric, (Scores(), T(data), T([2]))), wanted[:, :2], atol=1e-5)
+    np.testing.assert_allclose(run(metric, (Scores(), Tensor(data), Tensor([2]))), wanted[:, :2], atol=1e-5)
     with pytest.raises(ValueError, match="b_box"):
-        run(train.OcclusionSensitivity(b_box=[0, 1]), (Scores(), T(data), T([2])))
+        run(train.OcclusionSensitivity(b_box=[0, 1]), (Scores(), Tensor(data), Tensor([2])))
 
 
 def test_names_are_found_everywhere() -> None:

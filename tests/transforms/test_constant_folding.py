@@ -14,7 +14,7 @@ from mycel._src.compiler.ir.verify import verify
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims import sort_and_scan as O
+from mycel._src.compiler.prims import sort_and_scan
 from mycel._src.compiler.prims.base import Primitive, constant
 from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.compiler.prims.random import random_bits
@@ -45,13 +45,13 @@ FOLDED: dict[str, tuple[Any, Any]] = {
     "integers that wrap": (lambda: k(np.array(2**31 - 1, np.int32), int32) + 1, np.array(-(2**31), np.int32)),
     "pad of a scalar": (lambda: S.PAD(k(2.0), k(0.0), low=(), high=(), interior=()) * 2.0, np.array(4.0)),
     "one of several outputs": (
-        lambda: O.sort(k([3.0, 1.0, 2.0]), axis=0, descending=False)[1],
+        lambda: sort_and_scan.sort(k([3.0, 1.0, 2.0]), axis=0, descending=False)[1],
         np.array([1, 2, 0], np.int32),
     ),
     "both of several outputs": (
         lambda: (
-            O.sort(k([3.0, 1.0, 2.0]), axis=0, descending=True)[0]
-            + E.cast(O.sort(k([3.0, 1.0, 2.0]), axis=0, descending=True)[1], dtype=float64)
+            sort_and_scan.sort(k([3.0, 1.0, 2.0]), axis=0, descending=True)[0]
+            + E.cast(sort_and_scan.sort(k([3.0, 1.0, 2.0]), axis=0, descending=True)[1], dtype=float64)
         ),
         np.array([3.0, 4.0, 2.0]),
     ),

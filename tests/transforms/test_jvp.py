@@ -13,7 +13,7 @@ from mycel._src.compiler.ir.graph import Graph, Node, input_node, static_type, t
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import constant, outputs_of
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.control_flow.while_gradient import while_grad
 from mycel._src.compiler.prims.reduce import reduce_sum
 from mycel._src.compiler.transforms.grad import vjp
@@ -61,7 +61,7 @@ def powers() -> tuple[list[Node], Node]:
     test = Graph((i, x, n, a), (E.lt(i, n),), "test")
     body = Graph((i, x, n, a), (E.add(i, 1), E.sin(E.mul(a, x))), "body")
     inputs = [input_node(t, s) for t, s in ((NUMBER, "i"), (VECTOR, "x"), (NUMBER, "n"), (VECTOR, "a"))]
-    return inputs, outputs_of(C.while_loop.node(*inputs, test=test, body=body, carried=2))[1]
+    return inputs, outputs_of(control.while_loop.node(*inputs, test=test, body=body, carried=2))[1]
 
 
 def plain(x: Any, a: Any, n: int) -> Any:
@@ -162,9 +162,9 @@ def test_branches_give_values_and_tangents_together() -> None:
     a, b = input_node(VECTOR), input_node(VECTOR)
     true, false = Graph((a, b), (E.sin(a), b), "t"), Graph((a, b), (E.mul(a, b), E.exp(a)), "f")
     move = input_node(VECTOR)
-    outs = outputs_of(C.cond.node(p, x, y, true=true, false=false))
+    outs = outputs_of(control.cond.node(p, x, y, true=true, false=false))
     values, tangents = jvp(outs, [x], [move])
-    whole = {n for n in toposort([*values, *tangents]) if n.prim is C.cond}
+    whole = {n for n in toposort([*values, *tangents]) if n.prim is control.cond}
     assert len(whole) == 1
     for flag, want in ((True, (np.cos(X) * V, 0 * X)), (False, (V * V, np.exp(X) * V))):
         found = evaluate(tangents, {p: np.bool_(flag), x: X, y: V, move: V})
@@ -175,7 +175,7 @@ def test_calls_push_their_graph() -> None:
     a, b = input_node(VECTOR), input_node(VECTOR)
     graph = Graph((a, b), (E.mul(a, b), b), "g")
     x, y, move = (input_node(VECTOR) for _ in range(3))
-    values, tangents = jvp(outputs_of(C.call.node(x, y, graph=graph)), [x], [move])
+    values, tangents = jvp(outputs_of(control.call.node(x, y, graph=graph)), [x], [move])
     assert tangents[1] is None
     np.testing.assert_allclose(evaluate([values[0], tangents[0]], {x: X, y: V, move: X})[1], X * V)
 

@@ -15,9 +15,9 @@ import mycel as ms
 from mycel import Tensor, nn, ops
 from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import matrix_product as L
+from mycel._src.compiler.prims import matrix_product
 from mycel._src.compiler.prims.base import outputs_of
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.compiler.transforms.residuals import link
 from mycel._src.engines.reference import evaluate
@@ -39,7 +39,8 @@ def test_costly_values_are_kept_and_cheap_ones_computed_again() -> None:
 
 def test_products_are_never_computed_twice() -> None:
     graph = graph_of(
-        lambda x, w, v: L.matmul(E.maximum(L.matmul(x, w), 0.0), v), *types(float32, (4, 4), (4, 4), (4, 4))
+        lambda x, w, v: matrix_product.matmul(E.maximum(matrix_product.matmul(x, w), 0.0), v),
+        *types(float32, (4, 4), (4, 4), (4, 4)),
     )
     found = link(graph, [0, 1, 2])
     backward, wanted = found.backward((True,))
@@ -50,7 +51,7 @@ def test_products_are_never_computed_twice() -> None:
 @pytest.mark.parametrize("present", [(True, True), (True, False), (False, True)])
 def test_the_derivative_is_that_of_the_graph(present: Any) -> None:
     def body(x: Any, y: Any) -> Any:
-        a, b = outputs_of(C.call.node(E.sin(x), y, graph=C_INNER))
+        a, b = outputs_of(control.call.node(E.sin(x), y, graph=C_INNER))
         return E.exp(a) * b, E.tanh(b) + x
 
     graph = graph_of(body, *types(float32, (3,), (3,)))

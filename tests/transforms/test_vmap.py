@@ -18,11 +18,11 @@ from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.ir.verify import verify
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import matrix_product as L
+from mycel._src.compiler.prims import matrix_product
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import Primitive, get_item
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.random import random_bits
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.compiler.transforms.vmap import batch, batch_graph
@@ -47,7 +47,7 @@ def choice(kinds: Sequence[TensorType], true: Callable[..., Any], false: Callabl
     count = len(graphs["true"].outputs)
 
     def run(*operands: Node) -> list[Node]:
-        whole = C.cond.node(*operands, **graphs)
+        whole = control.cond.node(*operands, **graphs)
         return [get_item(whole, i) for i in range(count)]
 
     return run
@@ -57,7 +57,7 @@ def loop(kinds: Sequence[TensorType], carried: int, test: Callable[..., Any], bo
     graphs = {"test": graph_of(test, *kinds), "body": graph_of(body, *kinds)}
 
     def run(*operands: Node) -> list[Node]:
-        whole = C.while_loop.node(*operands, **graphs, carried=carried)
+        whole = control.while_loop.node(*operands, **graphs, carried=carried)
         return [get_item(whole, i) for i in range(carried)]
 
     return run
@@ -127,23 +127,25 @@ def test_nothing_mapped_leaves_nodes_alone() -> None:
 
 
 def test_a_product_of_every_row_with_a_matrix_is_one_product() -> None:
-    graph = graph_of(lambda x, w: S.reshape(L.matmul(S.reshape(x, (1, 3)), w), (2,)), V, M)
+    graph = graph_of(lambda x, w: S.reshape(matrix_product.matmul(S.reshape(x, (1, 3)), w), (2,)), V, M)
     made, _ = check(graph, (0, None), RNG.normal(size=(5, 3)), RNG.normal(size=(3, 2)))
-    (product,) = [n for n in made.nodes if n.prim is L.matmul]
+    (product,) = [n for n in made.nodes if n.prim is matrix_product.matmul]
     assert [i.shape for i in product.inputs] == [(5, 1, 3), (3, 2)]
 
 
 def test_a_product_of_a_matrix_with_every_column_is_one_product() -> None:
-    graph = graph_of(lambda w, x: L.matmul(w, x), tensor_type((2, 3), float64), M)
+    graph = graph_of(lambda w, x: matrix_product.matmul(w, x), tensor_type((2, 3), float64), M)
     made, _ = check(graph, (None, 2), RNG.normal(size=(2, 3)), RNG.normal(size=(3, 2, 5)))
     assert names(made)["matmul"] == 1
 
 
 def test_a_product_of_a_matrix_with_every_vector_is_one_product() -> None:
-    graph = graph_of(lambda w, x: L.matmul(w, x), tensor_type((2, 3), float64), tensor_type((3, 1), float64))
+    graph = graph_of(
+        lambda w, x: matrix_product.matmul(w, x), tensor_type((2, 3), float64), tensor_type((3, 1), float64)
+    )
     for axis in (0, 1, 2):
         made, _ = check(graph, (None, axis), RNG.normal(size=(2, 3)), np.moveaxis(RNG.normal(size=(5, 3, 1)), 0, axis))
-        (product,) = [n for n in made.nodes if n.prim is L.matmul]
+        (product,) = [n for n in made.nodes if n.prim is matrix_product.matmul]
         assert [i.shape for i in product.inputs] == [(5, 3), (3, 2)]
 
 
@@ -158,7 +160,7 @@ def test_a_batch_of_symbolic_size() -> None:
     size = symbol("B")
     body = lambda x, n: (E.mul(E.add(x, 1.0), 2.0), E.sub(n, 1))
     inner = loop((V, K), 2, lambda x, n: E.gt(n, 0), body)
-    graph = graph_of(lambda x, n, w: (L.matmul(S.reshape(inner(x, n)[0], (1, 3)), w),), V, K, M)
+    graph = graph_of(lambda x, n, w: (matrix_product.matmul(S.reshape(inner(x, n)[0], (1, 3)), w),), V, K, M)
     made, (place,) = batch_graph(graph, (1, 0, None), size)
     for count in (1, 2, 5):
         x, n, w = RNG.normal(size=(3, count)), RNG.integers(0, 4, count), RNG.normal(size=(3, 2))
@@ -269,7 +271,7 @@ def test_a_division_by_zero_that_is_not_asked_for_is_not_done() -> None:
     branches = choice((K, K), lambda n, d: E.floor_div(n, d), lambda n, d: n)
     graph = graph_of(lambda n, d: branches(E.ne(d, 0), n, d), K, K)
     made, _ = check(graph, (0, 0), np.array([7, 8, 9]), np.array([2, 0, 4]))
-    (whole,) = [n for n in made.nodes if n.prim is C.cond]
+    (whole,) = [n for n in made.nodes if n.prim is control.cond]
     divisions = [n for n in whole.params["true"].nodes if n.prim is E.floor_div]
     ((first, second),) = [n.inputs for n in divisions]
     values = evaluate(
@@ -298,7 +300,7 @@ def test_a_loop_that_all_share_keeps_its_test() -> None:
     graph = graph_of(lambda n, x, w: count(n, x, w), K, V, V)
     made, places = check(graph, (None, 0, None), np.array(0), RNG.normal(size=(4, 3)), RNG.normal(size=3))
     assert places == (None, 0)
-    (whole,) = [n for n in made.nodes if n.prim is C.while_loop]
+    (whole,) = [n for n in made.nodes if n.prim is control.while_loop]
     assert whole.params["test"].output_types == (TRUTH,) and names(whole.params["test"])["reduce_any"] == 0
     assert names(whole.params["body"])["select"] == 0
     gradients_agree(graph, (None, 0, None), (1, 2), np.array(0), RNG.normal(size=(4, 3)), RNG.normal(size=3))
@@ -320,7 +322,7 @@ def test_a_loop_runs_until_the_last_example_ends() -> None:
     x, w = np.array([1.0, 20.0, 0.1, 9.9]), np.array([2.0, 2.0, 1.5, 3.0])
     made, places = check(graph, (None, 0, 0), np.array(0), x, w)
     assert places == (0, 0)
-    (whole,) = [n for n in made.nodes if n.prim is C.while_loop]
+    (whole,) = [n for n in made.nodes if n.prim is control.while_loop]
     assert names(whole.params["test"])["reduce_any"] == 1
     gradients_agree(graph, (None, 0, 0), (1, 2), np.array(0), x, w)
     gradients_agree(graph, (None, 0, None), (1, 2), np.array(0), x, np.array(1.5))
@@ -368,7 +370,7 @@ def test_a_loop_in_a_loop_ends() -> None:
 
 def test_a_called_graph_is_called_mapped() -> None:
     inner = graph_of(lambda x, w: (E.mul(x, w), E.exp(w)), V, V)
-    graph = graph_of(lambda x, w: C.call(x, w, graph=inner), V, V)
+    graph = graph_of(lambda x, w: control.call(x, w, graph=inner), V, V)
     made, places = check(graph, (1, None), RNG.normal(size=(3, 4)), RNG.normal(size=3))
     assert places == (0, None) and names(made)["call"] == 1
     gradients_agree(graph, (1, None), (0, 1), RNG.normal(size=(3, 4)), RNG.normal(size=3))

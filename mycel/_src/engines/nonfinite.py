@@ -29,7 +29,7 @@ from mycel._src.compiler.ir.graph import Graph, Node, Where, current_where
 from mycel._src.compiler.ir.source_locations import caller, excerpt, library_frames
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims.base import CONSTANT, GET_ITEM, REGISTRY
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.control_flow.recursion import bind, recursion
 from mycel._src.compiler.prims.control_flow.while_gradient import while_grad
 from mycel._src.compiler.prims.custom_derivatives import kept_call
@@ -196,11 +196,11 @@ class _Search(OneByOne):
         graph: Any = node.params.get("graph")
         if node.prim is recursion:
             graph = bind(graph, node.params["label"], graph)
-        elif node.prim is C.cond:
+        elif node.prim is control.cond:
             pred, given = given[0], given[1:]
             taken = bool(buffers.to_array(pred, node.inputs[0].type).reshape(()))
             graph = node.params["true" if taken else "false"]
-        elif node.prim is C.while_loop:
+        elif node.prim is control.while_loop:
             graph = node.params["body"]
             given, number = self.round_of(node, given)
             rounds = (*rounds, (number, node.where))

@@ -23,7 +23,7 @@ from typing import Any
 from mycel._src.compiler.ir.dim_values import symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.loops import formulas as F
+from mycel._src.compiler.loops import formulas
 from mycel._src.compiler.loops.formulas import Formula, Term
 from mycel._src.compiler.loops.legality import is_never_negative
 from mycel._src.compiler.loops.programs import COMBINES, Agreement, Array, For, If, Program, Set, Statement, statements
@@ -217,7 +217,7 @@ class _Reader:
             found = self.value(data)
             if type(found) not in (bool, int, float):
                 raise Refusal(f"an operator has the number {found!r:.100}")
-            made = F.constant(found, dtype)
+            made = formulas.constant(found, dtype)
         elif kind == "index":
             made = Formula("index", D.int64, (), self.dim(data))
         elif kind == "read":

@@ -14,7 +14,7 @@ from mycel._src.foundation.errors import Unsupported
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.formats.onnx import messages as M
+from mycel.formats.onnx import messages
 from mycel.formats.onnx import rules as rules
 from mycel.formats.onnx.messages import OnnxError, read_model
 from mycel.formats.onnx.operation import has_tensor, is_text, tensor
@@ -33,7 +33,7 @@ class OnnxNetwork(Cell):
     model's initializers. `mapped` says how many nodes each operator has.
     """
 
-    def __init__(self, program: Program, inputs: Sequence[M.Value], mapped: dict[str, int]) -> None:
+    def __init__(self, program: Program, inputs: Sequence[messages.Value], mapped: dict[str, int]) -> None:
         super().__init__()
         self.program = program
         self.mapped = mapped
@@ -59,7 +59,7 @@ class OnnxNetwork(Cell):
         return [name for name, _ in self._inputs]
 
     @property
-    def declared(self) -> list[tuple[str, M.Type | None]]:
+    def declared(self) -> list[tuple[str, messages.Type | None]]:
         """The inputs with the types that the model declares for them."""
         return list(self._inputs)
 
@@ -76,7 +76,7 @@ class OnnxNetwork(Cell):
         made = [self._result(v) for v in self.program.run(values, self._weights)]
         return made[0] if len(made) == 1 else tuple(made)
 
-    def _given(self, value: Any, name: str, kind: M.Type | None) -> Any:
+    def _given(self, value: Any, name: str, kind: messages.Type | None) -> Any:
         where = f"{self._title()}: the input {name!r}"
         if value is None or isinstance(value, (list, tuple)):
             return None if value is None else [self._given(v, name, None) for v in value]
@@ -107,7 +107,7 @@ class OnnxNetwork(Cell):
         return f"{self.graph_name}: {sum(self.mapped.values())} nodes, {len(self._weights)} parameters"
 
 
-def _check(value: Any, kind: M.TensorType, where: str) -> None:
+def _check(value: Any, kind: messages.TensorType, where: str) -> None:
     """Raise an error unless a value has the type that the model declares for it."""
     declared = TYPES.get(kind.element)
     if declared is not None and np.dtype(getattr(value.dtype, "numpy", value.dtype)) != declared:

@@ -17,7 +17,7 @@ import numpy as np
 
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.formats.onnx import messages as M
+from mycel.formats.onnx import messages
 from mycel.formats.onnx.messages import OnnxError
 from mycel.formats.onnx.operation import RULES, Operation, Rule, has_tensor, run_rule
 from mycel.formats.onnx.opset_versions import NEWEST, OLDEST, check_version, modernized
@@ -113,7 +113,7 @@ class Builder:
     the name of an operator to how many nodes it has.
     """
 
-    def __init__(self, model: M.Model, folder: str | None, size: int) -> None:
+    def __init__(self, model: messages.Model, folder: str | None, size: int) -> None:
         self.folder, self.room = folder, Room(size)
         self.functions = {(_domain(f.domain), f.name, f.overload): f for f in model.functions}
         self.opsets = self._versions(model.opsets)
@@ -121,12 +121,12 @@ class Builder:
         self.steps = 0
         self.depth = 0
 
-    def _versions(self, opsets: Sequence[M.OperatorSet]) -> dict[str, int]:
+    def _versions(self, opsets: Sequence[messages.OperatorSet]) -> dict[str, int]:
         return {_domain(o.domain): o.version for o in opsets}
 
     def graph(
         self,
-        graph: M.Graph,
+        graph: messages.Graph,
         outer: frozenset[str] = frozenset(),
         opsets: dict[str, int] | None = None,
         given: Mapping[str, Any] | None = None,
@@ -152,7 +152,7 @@ class Builder:
         inputs: list[str],
         outputs: list[str],
         constants: dict[str, Any],
-        nodes: Sequence[M.Node],
+        nodes: Sequence[messages.Node],
         outer: frozenset[str],
         opsets: dict[str, int],
         given: Mapping[str, Any] | None,
@@ -190,7 +190,7 @@ class Builder:
 
     def _step(
         self,
-        node: M.Node,
+        node: messages.Node,
         outer: frozenset[str],
         opsets: dict[str, int],
         given: Mapping[str, Any] | None,
@@ -234,7 +234,7 @@ class Builder:
     def _attribute(
         self,
         op: Operation,
-        attribute: M.Attribute,
+        attribute: messages.Attribute,
         outer: frozenset[str],
         opsets: dict[str, int],
         given: Mapping[str, Any] | None,
@@ -248,7 +248,7 @@ class Builder:
             value = given[attribute.reference]
         else:
             value = self._value(op, attribute)
-        if isinstance(value, M.Graph):
+        if isinstance(value, messages.Graph):
             self.depth += 1
             bodies[name] = self.graph(value, outer, opsets, given)
             op.results[name] = value.outputs
@@ -256,7 +256,7 @@ class Builder:
         else:
             op.attributes[name] = value
 
-    def _value(self, op: Operation, a: M.Attribute) -> Any:
+    def _value(self, op: Operation, a: messages.Attribute) -> Any:
         kind = a.kind or _guessed(a)
         if kind == 1:
             return a.f
@@ -282,7 +282,7 @@ class Builder:
             return a.type
         raise op.refused(f"the attribute {a.name!r} of kind {kind} is not supported, or is empty")
 
-    def _called(self, op: Operation, function: M.Function) -> Program:
+    def _called(self, op: Operation, function: messages.Function) -> Program:
         """Return the program of a function with the attributes of a call."""
         self.depth += 1
         if self.depth > _DEEPEST_CALLS:
@@ -310,7 +310,7 @@ def _domain(name: str) -> str:
     return "" if name == "ai.onnx" else name
 
 
-def _guessed(a: M.Attribute) -> int:
+def _guessed(a: messages.Attribute) -> int:
     """Return the kind of an attribute that does not say it, as files of the first version do."""
     for kind, content in ((4, a.t), (5, a.g), (6, a.floats), (7, a.ints), (8, a.strings), (3, a.s)):
         if content is not None and len(content) if isinstance(content, (list, bytes, memoryview)) else content:

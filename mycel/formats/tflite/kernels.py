@@ -20,9 +20,9 @@ from mycel import ops
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.convolution import window as W
+from mycel._src.compiler.prims.convolution import window as window_prims
 from mycel._src.compiler.prims.indexing import index as I
-from mycel._src.compiler.prims.neural import quantisation as Q
+from mycel._src.compiler.prims.neural import quantisation
 from mycel._src.compiler.transforms.quantise.scales import multipliers
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.dtype import from_any
@@ -123,7 +123,7 @@ def _rescaled(
         raise TFLiteError(str(error)) from None
     low, high = ends
     more = {"zero": zero, "low": low, "high": high, "rounding": rounding, "dtype": from_any(kind)}
-    made: Tensor = apply(Q.requantize, total, _constant(whole), _constant(shift), **more)
+    made: Tensor = apply(quantisation.requantize, total, _constant(whole), _constant(shift), **more)
     return made
 
 
@@ -149,7 +149,7 @@ def _layer(given: Given, x: Tensor, w: Tensor, bias: Tensor | None, groups: int,
     padding = pads_of(o, x, w.shape[2:], strides, dilations)
     zero = _zero(given.input(0))
     more = {"strides": strides, "padding": padding, "dilation": dilations, "groups": groups, "zero": zero}
-    total = _summed(last(apply(Q.int_conv, first(x), w, **more)), bias)
+    total = _summed(last(apply(quantisation.int_conv, first(x), w, **more)), bias)
     real = _filter_scales(given, w.shape[0])
     return _rescaled(total, real, _zero(given.output), _clamped(given, o.option(fields[2])), given.output.kind)
 
@@ -168,7 +168,7 @@ def _fully_connected(given: Given, x: Tensor, w: Tensor, bias: Tensor | None = N
     if not o.option(2):
         x = x.reshape((-1, w.shape[1]))
     more = {"a_zero": _zero(given.input(0)), "b_zero": 0}
-    total = _summed(apply(Q.int_matmul, x, ops.transpose(w, (1, 0)), **more), bias)
+    total = _summed(apply(quantisation.int_matmul, x, ops.transpose(w, (1, 0)), **more), bias)
     real = _filter_scales(given, w.shape[0])
     if len(real) == 1:
         # One scale: the product of the scales is one of floats.
@@ -221,16 +221,18 @@ def _average_pool(given: Given, x: Tensor) -> Tensor:
     o, info = given.operator, given.input(0)
     _need_same(given, info)
     at = _window(o, x)
-    total = apply(W.window_sum, first(x.astype(D.int32)), **at)
+    total = apply(window_prims.window_sum, first(x.astype(D.int32)), **at)
     ones = np.ones((1, 1, *x.shape[1:3]), np.int32)
-    count = W.window_sum.reference(ones, **at) if W.window_sum.reference is not None else ones
+    count = window_prims.window_sum.reference(ones, **at) if window_prims.window_sum.reference is not None else ones
     return _cut(last(_divided(total, count)), _clamped(given, o.option(5)), given.output.kind)
 
 
 def _max_pool(given: Given, x: Tensor) -> Tensor:
     o = given.operator
     _need_same(given, given.input(0))
-    return _cut(last(apply(W.window_max, first(x), **_window(o, x))), _clamped(given, o.option(5)), given.output.kind)
+    return _cut(
+        last(apply(window_prims.window_max, first(x), **_window(o, x))), _clamped(given, o.option(5)), given.output.kind
+    )
 
 
 def _need_same(given: Given, *infos: Info) -> None:
@@ -256,7 +258,7 @@ def _mean(given: Given, x: Tensor, axes: Any) -> Tensor:
     parts = [_constant(np.int32(v)) for v in ((whole << more) // count, shift - more)]
     low, high = _ends(made)
     kind = {"low": low, "high": high, "rounding": "double", "dtype": from_any(made.kind)}
-    found: Tensor = apply(Q.requantize, total, *parts, zero=_zero(made), **kind)
+    found: Tensor = apply(quantisation.requantize, total, *parts, zero=_zero(made), **kind)
     return found
 
 
@@ -312,7 +314,7 @@ def _quantize(given: Given, x: Tensor) -> Tensor:
     low, high = _ends(made)
     size, zero = _constant(np.asarray(_scale(made))), _constant(np.float32(_zero(made)))
     more = {"low": low, "high": high, "ties": "away", "dtype": from_any(made.kind)}
-    found: Tensor = apply(Q.quantize, x, size, zero, **more)
+    found: Tensor = apply(quantisation.quantize, x, size, zero, **more)
     return found
 
 
@@ -321,7 +323,7 @@ def _dequantize(given: Given, x: Tensor) -> Tensor:
     if not info.is_quantised:
         return x.astype(D.float32)
     size, zero = _constant(np.asarray(_scale(info))), _constant(np.float32(_zero(info)))
-    found: Tensor = apply(Q.dequantize, x, size, zero)
+    found: Tensor = apply(quantisation.dequantize, x, size, zero)
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from mycel._src.foundation import arguments
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.mint.nn import functional as F
+from mycel.mint.nn import functional
 
 __all__: list[str] = []
 
@@ -76,11 +76,11 @@ def _define(
 
 
 def _bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Tensor:
-    return F.interpolate(input, size, scale_factor, "bilinear", True)
+    return functional.interpolate(input, size, scale_factor, "bilinear", True)
 
 
 def _nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Tensor:
-    return F.interpolate(input, size, scale_factor, "nearest")
+    return functional.interpolate(input, size, scale_factor, "nearest")
 
 
 def _reduction(name: str, parameter: str, value: Any) -> str:
@@ -103,7 +103,7 @@ _PAIR = "(ms.Tensor([1.0, 3.0]))"
 
 _define(
     "ELU",
-    F.elu,
+    functional.elu,
     "x where it is positive, else ``alpha * (exp(x) - 1)`` (Clevert et al., 2015).",
     ("ELU(0.0)(ms.Tensor([2.0])).tolist()", "[2.0]"),
     alpha=1.0,
@@ -111,21 +111,21 @@ _define(
 )
 _define(
     "GELU",
-    F.gelu,
+    functional.gelu,
     "The Gaussian error linear unit; `approximate` is 'none' or 'tanh' (Hendrycks and Gimpel, 2016).",
     ("GELU()(ms.Tensor([0.0])).tolist()", "[0.0]"),
     approximate="none",
 )
 _define(
     "GLU",
-    F.glu,
+    functional.glu,
     "The first half along `dim` times the sigmoid of the second (Dauphin et al., 2016).",
     ("GLU()(ms.Tensor([4.0, 0.0])).tolist()", "[2.0]"),
     dim=-1,
 )
 _define(
     "Hardshrink",
-    F.hardshrink,
+    functional.hardshrink,
     "0 where x is within [-lambd, lambd], else x.",
     ("Hardshrink()(ms.Tensor([0.25, 2.0])).tolist()", "[0.0, 2.0]"),
     {"lambd": _threshold},
@@ -133,19 +133,19 @@ _define(
 )
 _define(
     "Hardsigmoid",
-    F.hardsigmoid,
+    functional.hardsigmoid,
     "The piecewise linear approximation min(max(x / 6 + 1 / 2, 0), 1) of the sigmoid.",
     ("Hardsigmoid()(ms.Tensor([0.0])).tolist()", "[0.5]"),
 )
 _define(
     "Hardswish",
-    F.hardswish,
+    functional.hardswish,
     "The piecewise approximation x min(max(x + 3, 0), 6) / 6 of `SiLU` (Howard et al., 2019).",
     ("Hardswish()(ms.Tensor([-4.0, 4.0])).tolist()", "[-0.0, 4.0]"),
 )
 _define(
     "Hardtanh",
-    F.hardtanh,
+    functional.hardtanh,
     "x limited to [`min_val`, `max_val`].",
     ("Hardtanh()(ms.Tensor([-3.0, 0.5])).tolist()", "[-1.0, 0.5]"),
     min_val=-1.0,
@@ -154,48 +154,48 @@ _define(
 )
 _define(
     "LogSoftmax",
-    F.log_softmax,
+    functional.log_softmax,
     "The logarithm of the soft-max along `dim`; see `mycel.mint.nn.functional.softmax` for the axis where it is None.",
     ("LogSoftmax()(ms.Tensor([0.0])).tolist()", "[0.0]"),
     dim=None,
 )
 _define(
     "Softmax",
-    F.softmax,
+    functional.softmax,
     "The normalised exponential along `dim`; see `mycel.mint.nn.functional.softmax` for the axis where it is None.",
     ("Softmax()(ms.Tensor([1.0, 1.0])).tolist()", "[0.5, 0.5]"),
     dim=None,
 )
 _define(
     "ReLU6",
-    F.relu6,
+    functional.relu6,
     "The rectified linear unit with an upper limit, min(max(x, 0), 6).",
     ("ReLU6()(ms.Tensor([-1.0, 8.0])).tolist()", "[0.0, 6.0]"),
     inplace=False,
 )
 _define(
     "SELU",
-    F.selu,
+    functional.selu,
     "A scaled ELU that keeps mean and variance (Klambauer et al., 2017).",
     ("SELU()(ms.Tensor([0.0])).tolist()", "[0.0]"),
 )
 _define(
     "SiLU",
-    F.silu,
+    functional.silu,
     "x times its sigmoid (Elfwing et al., 2017).",
     ("SiLU()(ms.Tensor([0.0])).tolist()", "[0.0]"),
     inplace=False,
 )
 _define(
     "Softshrink",
-    F.softshrink,
+    functional.softshrink,
     "x moved towards 0 by `lambd`, and 0 where that would pass it.",
     ("Softshrink()(ms.Tensor([0.25, 2.0])).tolist()", "[0.0, 1.5]"),
     lambd=0.5,
 )
 _define(
     "Threshold",
-    F.threshold,
+    functional.threshold,
     "x where it is above `threshold`, else `value`.",
     ("Threshold(2.0, 9.0)(ms.Tensor([1.0, 3.0])).tolist()", "[9.0, 3.0]"),
     threshold=_NEEDED,
@@ -204,7 +204,7 @@ _define(
 )
 _define(
     "Dropout",
-    F.dropout,
+    functional.dropout,
     "A layer that sets each element to 0 with probability `p` in training, and divides the others by 1 - p "
     "(Srivastava et al., 2014).",
     (f"Dropout(){_PAIR}.tolist()", "[1.0, 3.0]"),
@@ -213,7 +213,7 @@ _define(
 )
 _define(
     "Dropout2d",
-    F.dropout2d,
+    functional.dropout2d,
     "`Dropout` of whole channels of (N, C, H, W) or (C, H, W).",
     ("Dropout2d()(ms.ops.ones((1, 2, 3, 3))).shape", "(1, 2, 3, 3)"),
     p=0.5,
@@ -222,28 +222,28 @@ _define(
 
 _define(
     "AdaptiveAvgPool1d",
-    F.adaptive_avg_pool1d,
+    functional.adaptive_avg_pool1d,
     "The means of `output_size` nearly equal windows of (N, C, L).",
     ("AdaptiveAvgPool1d(1)(ms.Tensor([[[1.0, 3.0]]])).tolist()", "[[[2.0]]]"),
     output_size=_NEEDED,
 )
 _define(
     "AdaptiveAvgPool2d",
-    F.adaptive_avg_pool2d,
+    functional.adaptive_avg_pool2d,
     "The means of nearly equal windows of (N, C, H, W), whose number is `output_size`.",
     ("AdaptiveAvgPool2d(1)(ms.Tensor([[[[1.0, 3.0]]]])).tolist()", "[[[[2.0]]]]"),
     output_size=_NEEDED,
 )
 _define(
     "AdaptiveAvgPool3d",
-    F.adaptive_avg_pool3d,
+    functional.adaptive_avg_pool3d,
     "The means of nearly equal windows of (N, C, D, H, W), whose number is `output_size`.",
     ("AdaptiveAvgPool3d(1)(ms.ops.ones((1, 1, 2, 2, 2))).tolist()", "[[[[[1.0]]]]]"),
     output_size=_NEEDED,
 )
 _define(
     "AdaptiveMaxPool1d",
-    F.adaptive_max_pool1d,
+    functional.adaptive_max_pool1d,
     "The largest elements of `output_size` nearly equal windows of (N, C, L); with `return_indices` also their "
     "positions.",
     ("AdaptiveMaxPool1d(1)(ms.Tensor([[[1.0, 3.0]]])).tolist()", "[[[3.0]]]"),
@@ -252,7 +252,7 @@ _define(
 )
 _define(
     "AdaptiveMaxPool2d",
-    F.adaptive_max_pool2d,
+    functional.adaptive_max_pool2d,
     "The largest elements of nearly equal windows of (N, C, H, W), whose number is `output_size`; with "
     "`return_indices` also their positions in H * W.",
     ("AdaptiveMaxPool2d(1)(ms.Tensor([[[[1.0, 3.0]]]])).tolist()", "[[[[3.0]]]]"),
@@ -261,14 +261,14 @@ _define(
 )
 _define(
     "AvgPool1d",
-    F.avg_pool1d,
+    functional.avg_pool1d,
     "The mean of each window of (N, C, L); the arguments are those of `mycel.mint.nn.functional.avg_pool1d`.",
     ("AvgPool1d(2)(ms.Tensor([[[1.0, 3.0]]])).tolist()", "[[[2.0]]]"),
     **_WINDOWS,
 )
 _define(
     "AvgPool2d",
-    F.avg_pool2d,
+    functional.avg_pool2d,
     "The mean of each window of (N, C, H, W); the arguments are those of `mycel.mint.nn.functional.avg_pool2d`.",
     ("AvgPool2d((1, 2))(ms.Tensor([[[[1.0, 3.0]]]])).tolist()", "[[[[2.0]]]]"),
     **_WINDOWS,
@@ -276,7 +276,7 @@ _define(
 )
 _define(
     "AvgPool3d",
-    F.avg_pool3d,
+    functional.avg_pool3d,
     "The mean of each window of (N, C, D, H, W); the arguments are those of `mycel.mint.nn.functional.avg_pool3d`.",
     ("AvgPool3d(2)(ms.ops.ones((1, 1, 2, 2, 2))).tolist()", "[[[[[1.0]]]]]"),
     **_WINDOWS,
@@ -284,7 +284,7 @@ _define(
 )
 _define(
     "MaxPool2d",
-    F.max_pool2d,
+    functional.max_pool2d,
     "The largest element of each window of (N, C, H, W); with `return_indices` also its position in H * W. "
     "The arguments are those of `mycel.mint.nn.functional.max_pool2d`.",
     ("MaxPool2d((1, 2))(ms.Tensor([[[[1.0, 3.0]]]])).tolist()", "[[[[3.0]]]]"),
@@ -297,7 +297,7 @@ _define(
 )
 _define(
     "MaxUnpool2d",
-    F.max_unpool2d,
+    functional.max_unpool2d,
     "An image of zeros with the maxima of `MaxPool2d` at their positions; called with the maxima, the positions and "
     "optionally `output_size`.",
     ("MaxUnpool2d((1, 2))(ms.Tensor([[[[3.0]]]]), ms.Tensor([[[[1]]]])).tolist()", "[[[[0.0, 3.0]]]]"),
@@ -307,7 +307,7 @@ _define(
 )
 _define(
     "Fold",
-    F.fold,
+    functional.fold,
     "Images of `output_size` from blocks of `kernel_size`, the columns of (N, C * block, L), which add up where they "
     "overlap. Blocks lie `stride` apart, in images with `padding` on both sides; `dilation` is the distance of "
     "their elements.",
@@ -317,7 +317,7 @@ _define(
 )
 _define(
     "Unfold",
-    F.unfold,
+    functional.unfold,
     "The blocks of `kernel_size` of images (N, C, H, W) as columns of (N, C * block, L). Blocks lie `stride` apart, "
     "in images with `padding` on both sides; `dilation` is the distance of their elements.",
     ("Unfold(2)(ms.ops.ones((1, 1, 2, 2))).shape", "(1, 4, 1)"),
@@ -325,7 +325,7 @@ _define(
 )
 _define(
     "Upsample",
-    F.interpolate,
+    functional.interpolate,
     "An input (N, C, *spatial) resized; the arguments are those of `mycel.mint.nn.functional.interpolate`.",
     ("Upsample(4)(ms.Tensor([[[1.0, 3.0]]])).tolist()", "[[[1.0, 1.0, 3.0, 3.0]]]"),
     size=None,
@@ -353,7 +353,7 @@ _define(
 
 _define(
     "BCEWithLogitsLoss",
-    F.binary_cross_entropy_with_logits,
+    functional.binary_cross_entropy_with_logits,
     "The binary cross-entropy of the sigmoid of the input; `pos_weight` scales the term of positive labels.",
     ("BCEWithLogitsLoss()(ms.Tensor([0.0]), ms.Tensor([1.0])).asnumpy().round(3).item()", "0.6930000185966492"),
     {"reduction": _reduction},
@@ -363,7 +363,7 @@ _define(
 )
 _define(
     "KLDivLoss",
-    F.kl_div,
+    functional.kl_div,
     "The divergence ``y (log y - x)`` of log-probabilities x and probabilities y, or their logarithms with "
     "`log_target`.",
     ("KLDivLoss()(ms.Tensor([0.0]), ms.Tensor([1.0])).item()", "0.0"),
@@ -372,7 +372,7 @@ _define(
 )
 _define(
     "SmoothL1Loss",
-    F.smooth_l1_loss,
+    functional.smooth_l1_loss,
     "``d**2 / (2 beta)`` for differences |d| below `beta`, else ``|d| - beta / 2`` (Girshick, 2015).",
     ("SmoothL1Loss()(ms.Tensor([3.0]), ms.Tensor([0.0])).item()", "2.5"),
     reduction="mean",
@@ -380,7 +380,7 @@ _define(
 )
 _define(
     "CosineEmbeddingLoss",
-    F.cosine_embedding_loss,
+    functional.cosine_embedding_loss,
     "``1 - cos`` where the target is 1 and ``max(0, cos - margin)`` where it is -1, with the cosine of the angle "
     "between two vectors.",
     ("CosineEmbeddingLoss()(ms.Tensor([[1.0, 0.0]]), ms.Tensor([[1.0, 0.0]]), ms.Tensor([1])).item()", "0.0"),
@@ -389,7 +389,7 @@ _define(
 )
 _define(
     "SoftMarginLoss",
-    F.soft_margin_loss,
+    functional.soft_margin_loss,
     "``log(1 + exp(-y x))`` of numbers x and targets y, which are 1 or -1.",
     ("SoftMarginLoss()(ms.Tensor([0.0]), ms.Tensor([1.0])).asnumpy().round(3).item()", "0.6930000185966492"),
     reduction="mean",

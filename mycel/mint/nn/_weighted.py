@@ -15,7 +15,7 @@ from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.initializer import HeUniform, Normal, Uniform, initializer
-from mycel.mint.nn import functional as F
+from mycel.mint.nn import functional
 from mycel.nn.assignment import store
 from mycel.ops._operands import input_of
 
@@ -105,7 +105,7 @@ class _Convolution(Cell):
                 amounts += [total // 2, total - total // 2]
             else:
                 amounts += [self.padding[i]] * 2
-        return F.pad(x, amounts, self.padding_mode), 0
+        return functional.pad(x, amounts, self.padding_mode), 0
 
     def extend_repr(self) -> str:
         """Return the arguments."""
@@ -156,7 +156,7 @@ class Conv1d(_Convolution):
     def construct(self, input: Tensor) -> Tensor:
         """Return the convolution."""
         x, padding = self._padded(input)
-        return F.conv1d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return functional.conv1d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv2d(_Convolution):
@@ -195,7 +195,7 @@ class Conv2d(_Convolution):
     def construct(self, input: Tensor) -> Tensor:
         """Return the convolution."""
         x, padding = self._padded(input)
-        return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return functional.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Conv3d(_Convolution):
@@ -236,7 +236,7 @@ class Conv3d(_Convolution):
     def construct(self, input: Tensor) -> Tensor:
         """Return the convolution."""
         x, padding = self._padded(input)
-        return F.conv3d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return functional.conv3d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class ConvTranspose2d(_Convolution):
@@ -295,7 +295,7 @@ class ConvTranspose2d(_Convolution):
 
     def construct(self, input: Tensor) -> Tensor:
         """Return the transposed convolution."""
-        return F.conv_transpose2d(
+        return functional.conv_transpose2d(
             input, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation
         )
 
@@ -348,7 +348,7 @@ class _BatchNorm(Cell):
         if self.training and self.num_batches_tracked is not None:
             store(self.num_batches_tracked, self.num_batches_tracked + 1)
         from_batch = self.training or self.running_mean is None
-        return F.batch_norm(
+        return functional.batch_norm(
             input, self.running_mean, self.running_var, self.weight, self.bias, from_batch, self.momentum, self.eps
         )
 
@@ -457,7 +457,7 @@ class GroupNorm(Cell):
 
     def construct(self, input: Tensor) -> Tensor:
         """Return the normalised input."""
-        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+        return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extend_repr(self) -> str:
         """Return the arguments."""
@@ -495,7 +495,7 @@ class LayerNorm(Cell):
 
     def construct(self, input: Tensor) -> Tensor:
         """Return the normalised input."""
-        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+        return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extend_repr(self) -> str:
         """Return the arguments."""
@@ -557,7 +557,9 @@ class Embedding(Cell):
 
     def construct(self, input: Tensor) -> Tensor:
         """Return the rows."""
-        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
+        return functional.embedding(
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq
+        )
 
     def extend_repr(self) -> str:
         """Return the arguments."""
@@ -580,7 +582,7 @@ class PReLU(Cell):
 
     def construct(self, input: Tensor) -> Tensor:
         """Apply the function to a tensor."""
-        return F.prelu(input, self.weight)
+        return functional.prelu(input, self.weight)
 
     def extend_repr(self) -> str:
         """Return the arguments."""

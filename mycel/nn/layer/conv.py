@@ -18,7 +18,7 @@ from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.initializer import HeUniform, Uniform, initializer
-from mycel.ops import convolution as C
+from mycel.ops import convolution
 
 __all__ = ["Conv1d", "Conv1dTranspose", "Conv2d", "Conv2dTranspose", "Conv3d", "Conv3dTranspose"]
 
@@ -175,15 +175,19 @@ class _Transposed(_Conv):
                 (max(span - s, 0) // 2, max(span - s, 0) - max(span - s, 0) // 2) for span, s in zip(spans, self.stride)
             )
         else:
-            pairs = C.paddings(
+            pairs = convolution.paddings(
                 name, self.pad_mode, self.padding, x.shape[2:], self.kernel_size, self.stride, self.dilation
             )
         if self.pad_mode != "pad":
             extra = tuple(max(s - span, 0) for span, s in zip(spans, self.stride))
         if self.rank == 2 and self.pad_mode == "pad" and any(extra):
-            y = C.transposed(name, x, self.weight, self.bias, self.stride, pairs, (0, 0), self.dilation, self.group)
+            y = convolution.transposed(
+                name, x, self.weight, self.bias, self.stride, pairs, (0, 0), self.dilation, self.group
+            )
             return ops.pad(y, [0, extra[1], 0, extra[0]])
-        y = C.transposed(name, x, self.weight, self.bias, self.stride, pairs, extra, self.dilation, self.group)
+        y = convolution.transposed(
+            name, x, self.weight, self.bias, self.stride, pairs, extra, self.dilation, self.group
+        )
         return self._lowered(y)
 
 

@@ -14,8 +14,7 @@ from mycel._src.foundation import arguments
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.nn.layer.conv import as_image
-from mycel.ops import convolution as C
-from mycel.ops import pooling as P
+from mycel.ops import convolution, pooling
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -72,7 +71,7 @@ class _Pool(Cell):
 
     def _pairs(self, spatial: tuple[Any, ...]) -> Any:
         if self.pad_mode == "SAME":
-            return C.same_padding(spatial, self.window, self.strides, (1,) * self.rank)
+            return convolution.same_padding(spatial, self.window, self.strides, (1,) * self.rank)
         return tuple((p, p) for p in self.padding)
 
     def extend_repr(self) -> str:
@@ -113,10 +112,12 @@ class _MaxPool(_Pool):
 
     def construct(self, x: Tensor) -> Any:
         """Return the largest element of each window; with `return_indices` also its position."""
-        value, single = P.batched(type(self).__name__, x, self.rank)
+        value, single = pooling.batched(type(self).__name__, x, self.rank)
         if self.pad_mode == "PAD":
             return self._padded(value, single)
-        return P.unbatched(P.max_windows(value, self.window, self.strides, self._pairs(value.shape[2:])), single)
+        return pooling.unbatched(
+            pooling.max_windows(value, self.window, self.strides, self._pairs(value.shape[2:])), single
+        )
 
     def _padded(self, x: Tensor, single: bool) -> Any:
         # A line is an image of height 1, so positions along it are those in the image.
@@ -133,7 +134,7 @@ class _MaxPool(_Pool):
             return_indices=self.return_indices,
         )
         parts = out if self.return_indices else (out,)
-        lowered = tuple(P.unbatched(ops.squeeze(y, 2) if rank == 1 else y, single) for y in parts)
+        lowered = tuple(pooling.unbatched(ops.squeeze(y, 2) if rank == 1 else y, single) for y in parts)
         return lowered if self.return_indices else lowered[0]
 
 
@@ -256,14 +257,14 @@ class _AvgPool(_Pool):
 
     def construct(self, x: Tensor) -> Tensor:
         """Return the mean of each window."""
-        value, single = P.batched(type(self).__name__, x, self.rank)
+        value, single = pooling.batched(type(self).__name__, x, self.rank)
         spatial = value.shape[2:]
         pairs = self._pairs(spatial)
         none = ((0, 0),) * self.rank
         counted = pairs if self.count_include_pad and (self.pad_mode == "PAD" or self.rank == 3) else none
-        covered = P.with_ceil(spatial, self.window, self.strides, pairs, self.ceil_mode)
-        out = P.mean_windows(value, self.window, self.strides, covered, counted, self.divisor_override)
-        return P.unbatched(out, single)
+        covered = pooling.with_ceil(spatial, self.window, self.strides, pairs, self.ceil_mode)
+        out = pooling.mean_windows(value, self.window, self.strides, covered, counted, self.divisor_override)
+        return pooling.unbatched(out, single)
 
 
 class AvgPool1d(_AvgPool):

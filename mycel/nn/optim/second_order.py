@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.cells.cell import Cell
@@ -143,7 +143,9 @@ class _Thor(Optimizer):
 
         types = [v._type for v in operands]
         due = ops.equal(ops.reshape(self.cov_step, ()) % self.frequency, 0)
-        found: Any = eager.apply(C.cond, due, *operands, true=graph_of(renewed, types), false=graph_of(old, types))
+        found: Any = eager.apply(
+            control.cond, due, *operands, true=graph_of(renewed, types), false=graph_of(old, types)
+        )
         for target, value in zip(kept, found):
             store(target, value)
 

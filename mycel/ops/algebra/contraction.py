@@ -13,7 +13,7 @@ from typing import Any
 
 from mycel._src.compiler.ir.dims import product
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import matrix_product as L
+from mycel._src.compiler.prims import matrix_product
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
@@ -128,7 +128,7 @@ def _join(a: Term, b: Term, output: Sequence[str], rest: Sequence[Term]) -> Term
     column_sizes = y.shape[n + len(inner) :]
     if inner:
         matrix = reshaped(x, (*sizes, product(row_sizes), product(inside)))
-        out = run(L.matmul, matrix, reshaped(y, (*sizes, product(inside), product(column_sizes))))
+        out = run(matrix_product.matmul, matrix, reshaped(y, (*sizes, product(inside), product(column_sizes))))
         out = reshaped(out, (*sizes, *row_sizes, *column_sizes))
     else:
         out = run(

@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims.linear_algebra import decompositions as L
-from mycel._src.compiler.prims.linear_algebra import spectral
+from mycel._src.compiler.prims.linear_algebra import decompositions, spectral
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
@@ -49,7 +48,7 @@ def cholesky(input_x: Any, upper: bool = False) -> Tensor:
     [[2.0, 0.0], [1.0, 2.0]]
     """
     arguments.flag("cholesky", "upper", upper)
-    found = run(L.cholesky, matrices("cholesky", input_x))
+    found = run(decompositions.cholesky, matrices("cholesky", input_x))
     return adjoint_of(found) if upper else found
 
 
@@ -64,7 +63,7 @@ def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     [(3, 2), (2, 2)]
     """
     arguments.choice("qr", "mode", mode, ("reduced", "complete"))
-    q, r = run(L.qr, matrices("qr", input, square=False), full=mode == "complete")
+    q, r = run(decompositions.qr, matrices("qr", input, square=False), full=mode == "complete")
     return q, r
 
 
@@ -117,7 +116,7 @@ def geqrf(input: Any) -> tuple[Tensor, Tensor]:
     >>> [t.shape for t in ms.ops.geqrf(ms.ops.ones((3, 2)))]
     [(3, 2), (2,)]
     """
-    packed, tau = run(L.householder, matrices("geqrf", input, square=False))
+    packed, tau = run(decompositions.householder, matrices("geqrf", input, square=False))
     return packed, tau
 
 

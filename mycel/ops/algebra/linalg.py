@@ -10,7 +10,7 @@ from typing import Any
 
 from mycel._src.compiler.ir.dims import product
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import matrix_product as L
+from mycel._src.compiler.prims import matrix_product
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims.base import broadcast_shapes
 from mycel._src.compiler.prims.shape import CONCAT
@@ -99,10 +99,10 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
     """Return the product of matrices of one type; small integers and booleans add up in int64."""
     kind = a.dtype
     if kind.kind in "bu" or (kind.kind == "i" and kind.itemsize < 4):
-        return cast(run(L.matmul, cast(a, D.int64), cast(b, D.int64)), kind)
+        return cast(run(matrix_product.matmul, cast(a, D.int64), cast(b, D.int64)), kind)
     if precision.active:
-        return precision.narrowed(("MatMul", "BatchMatMul"), lambda x, y: run(L.matmul, x, y), a, b)
-    return run(L.matmul, a, b)
+        return precision.narrowed(("MatMul", "BatchMatMul"), lambda x, y: run(matrix_product.matmul, x, y), a, b)
+    return run(matrix_product.matmul, a, b)
 
 
 def _ranked(name: str, rank: int, *tensors: Tensor) -> None:

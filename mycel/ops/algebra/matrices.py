@@ -13,7 +13,7 @@ from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims.base import broadcast_shapes
 from mycel._src.compiler.prims.indexing import index as I
-from mycel._src.compiler.prims.linear_algebra import decompositions as L
+from mycel._src.compiler.prims.linear_algebra import decompositions
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.tensor import Tensor, cast
@@ -87,7 +87,7 @@ def triangular(a: Tensor, b: Tensor, lower: bool, trans: str = "N", unit: bool =
     a, b = cast(a, kind), cast(b, kind)
     lead = broadcast_lead(a, b)
     a, b = broadcast(a, (*lead, *a.shape[-2:])), broadcast(b, (*lead, *b.shape[-2:]))
-    return run(L.triangular_solve, a, b, lower=lower, trans=trans, unit=unit)
+    return run(decompositions.triangular_solve, a, b, lower=lower, trans=trans, unit=unit)
 
 
 def broadcast_lead(a: Tensor, b: Tensor) -> tuple[Any, ...]:
@@ -129,7 +129,7 @@ def decomposed(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the LU decomposition: both triangles in one matrix, the row exchanges counted from 0,
     and the order of the rows.
     """
-    packed, pivots, order = run(L.lu, a)
+    packed, pivots, order = run(decompositions.lu, a)
     return packed, pivots, order
 
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.fused import graph_of
@@ -90,7 +90,7 @@ def _near_one(a: Tensor, one: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     operands = (scalar(0, D.int32), a, a, size * 0.0 + 1.0, size >= 0.0, one)
     types = [v._type for v in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
-    done: Any = eager.apply(C.while_loop, *operands, **graphs, carried=5)
+    done: Any = eager.apply(control.while_loop, *operands, **graphs, carried=5)
     return done[1], done[3], done[4]
 
 

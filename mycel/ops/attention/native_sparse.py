@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import matrix_product as L
+from mycel._src.compiler.prims import matrix_product
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.fused import fused
@@ -158,7 +158,7 @@ def nsa_compress_attention(
         out = packed_rows(cast(weighted(p, values), q.dtype))
         shared = reduction.sum(reshaped(p, (k.shape[1], q.shape[1] // k.shape[1], j - i, n - m)), 1)
         counts = Tensor(importance(n - m, t - s, block, window, stride)).astype(shared.dtype)
-        matter = run(L.matmul, shared, array.broadcast_to(counts, (k.shape[1], *counts.shape)))
+        matter = run(matrix_product.matmul, shared, array.broadcast_to(counts, (k.shape[1], *counts.shape)))
         if block_mask is not None:
             matter = select(_corner(name, "topk_mask", block_mask, j - i, t - s), lowest(matter), matter)
         found = permuted(sorting.topk(matter, count)[1], (1, 0, 2))

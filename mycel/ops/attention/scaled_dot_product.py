@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import matrix_product as L
-from mycel._src.compiler.prims import random as P
-from mycel._src.compiler.prims.neural import attention as A
+from mycel._src.compiler.prims import matrix_product, random
+from mycel._src.compiler.prims.neural import attention
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.eager import apply
 from mycel._src.tensors.core.fused import fused
@@ -33,7 +32,7 @@ def scores_of(q: Tensor, k: Tensor) -> Tensor:
     b, n, s, d = q.shape
     m = k.shape[1]
     rows = q if n == m else reshaped(q, (b, m, (n // m) * s, d))
-    return reshaped(run(L.matmul, wide(rows), permuted(wide(k), (0, 1, 3, 2))), (b, n, s, k.shape[2]))
+    return reshaped(run(matrix_product.matmul, wide(rows), permuted(wide(k), (0, 1, 3, 2))), (b, n, s, k.shape[2]))
 
 
 def weighted(p: Tensor, v: Tensor) -> Tensor:
@@ -43,7 +42,7 @@ def weighted(p: Tensor, v: Tensor) -> Tensor:
     b, n, s, t = p.shape
     m = v.shape[1]
     rows = p if n == m else reshaped(p, (b, m, (n // m) * s, t))
-    return reshaped(run(L.matmul, rows, wide(v)), (b, n, s, v.shape[3]))
+    return reshaped(run(matrix_product.matmul, rows, wide(v)), (b, n, s, v.shape[3]))
 
 
 def lowest(x: Tensor) -> Tensor:
@@ -159,7 +158,7 @@ def _attended(
         masks["drop"] = drop
     if keep_prob != 1.0:
         if kept is None:
-            kept = draw(P.bernoulli, (b, n, s, t), seeded_generator(None), probability=keep_prob)
+            kept = draw(random.bernoulli, (b, n, s, t), seeded_generator(None), probability=keep_prob)
         masks["kept"] = kept
     # Heads that share keys are an axis of their own; where each has one query, they are its rows.
     shared = (b, m, n // m, s) if n != m and s != 1 else (b, m, n // m) if n != m else (b, n, s)
@@ -169,7 +168,7 @@ def _attended(
         if s != 1:
             k, v = (reshaped(x, (b, m, 1, *x.shape[2:])) for x in (k, v))
     found = apply(
-        A.attention,
+        attention.attention,
         q,
         k,
         v,

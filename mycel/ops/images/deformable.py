@@ -13,7 +13,7 @@ from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.compiler.prims.neural.image_sampling import sample
 from mycel._src.foundation import dtype as D
@@ -406,5 +406,5 @@ def _adaptive(
     )
     types = [t._type for t in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
-    done: Any = eager.apply(C.while_loop, *operands, **graphs, carried=2)
+    done: Any = eager.apply(control.while_loop, *operands, **graphs, carried=2)
     return done[1]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import random as P
+from mycel._src.compiler.prims import random as random_prims
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
@@ -121,7 +121,7 @@ def _drawn_parts(
     """Return random parts of an image, as top, left, height and width, and which of them lie inside
     and have an area within `areas`.
     """
-    drawn = random.draw(P.uniform, (4, count), generator, dtype=D.float64)
+    drawn = random.draw(random_prims.uniform, (4, count), generator, dtype=D.float64)
     aspect, u, v, t = (reshaped(take_slice(drawn, 0, k, k + 1), (count,)) for k in range(4))
     aspect = aspect * (ratios[1] - ratios[0]) + ratios[0]
     least, most = high * wide * areas[0], high * wide * areas[1]

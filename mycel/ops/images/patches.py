@@ -16,7 +16,7 @@ import numpy as np
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.convolution import window as W
+from mycel._src.compiler.prims.convolution import window as window_prims
 from mycel._src.compiler.prims.convolution.conv import window_output
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
@@ -120,7 +120,7 @@ def dilation2d(
         raise ShapeError(f"{name}: takes (N, C, H, W) and a filter (C, KH, KW), not {value._type} and {shape._type}")
     kernel = (int(shape.shape[1]), int(shape.shape[2]))
     strides, rates = _spatial(name, "stride", stride, 2), _spatial(name, "dilation", dilation, 2)
-    lowest = W.lowest(value.dtype)
+    lowest = window_prims.lowest(value.dtype)
     parts = _windows(name, value, kernel, strides, rates, pad_mode, lowest)
     best: Tensor | None = None
     for (i, j), part in parts:

@@ -14,7 +14,7 @@ from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
@@ -61,7 +61,7 @@ def _survivors(start: Tensor, fixed: Sequence[Tensor], overlapping: Callable[...
     operands = (zeros((), D.int64), start, *fixed)
     types = [t._type for t in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
-    done: Any = eager.apply(C.while_loop, *operands, **graphs, carried=2)
+    done: Any = eager.apply(control.while_loop, *operands, **graphs, carried=2)
     return done[1]
 
 

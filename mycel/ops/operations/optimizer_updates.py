@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel._src.tensors.core.tensor import Tensor, cast
-from mycel.ops import elementwise as E
-from mycel.ops import optimizer_updates as R
+from mycel.ops import elementwise, optimizer_updates
 from mycel.ops.creation import zeros_like
 from mycel.ops.operations.attributes import real
 from mycel.ops.operations.inputs import NUMBER
@@ -25,26 +24,28 @@ LOCK: dict[str, Any] = {"use_locking": False}
 # Adam and its relatives.
 
 
-def _adam(p: Any, g: Any, m: Any, v: Any, lr: Any, power1: Any, power2: Any, *rest: Any) -> R.Values:
-    return R.adam(p, g, m, v, R.adam_rate(lr, power1, power2), *rest)
+def _adam(p: Any, g: Any, m: Any, v: Any, lr: Any, power1: Any, power2: Any, *rest: Any) -> optimizer_updates.Values:
+    return optimizer_updates.adam(p, g, m, v, optimizer_updates.adam_rate(lr, power1, power2), *rest)
 
 
 def _amsgrad(
     p: Any, g: Any, m: Any, v: Any, top: Any, lr: Any, power1: Any, power2: Any, beta1: Any, beta2: Any, eps: Any
-) -> R.Values:
-    return R.adam(p, g, m, v, R.adam_rate(lr, power1, power2), beta1, beta2, eps, top=top)
+) -> optimizer_updates.Values:
+    return optimizer_updates.adam(
+        p, g, m, v, optimizer_updates.adam_rate(lr, power1, power2), beta1, beta2, eps, top=top
+    )
 
 
-def _adam_of_rows(p: Any, g: Any, m: Any, v: Any, indices: Any, *rest: Any) -> R.Values:
-    return _adam(p, R.summed(g, R.without_strays(indices, p), p), m, v, *rest)
+def _adam_of_rows(p: Any, g: Any, m: Any, v: Any, indices: Any, *rest: Any) -> optimizer_updates.Values:
+    return _adam(p, optimizer_updates.summed(g, optimizer_updates.without_strays(indices, p), p), m, v, *rest)
 
 
-def _adamax(p: Any, g: Any, m: Any, u: Any, lr: Any, power1: Any, *rest: Any) -> R.Values:
-    return R.adamax(p, g, m, u, lr / (1 - power1), *rest)
+def _adamax(p: Any, g: Any, m: Any, u: Any, lr: Any, power1: Any, *rest: Any) -> optimizer_updates.Values:
+    return optimizer_updates.adamax(p, g, m, u, lr / (1 - power1), *rest)
 
 
-def _cast_decayed(p: Any, g: Any, m: Any, v: Any, norm: Any, *rest: Any) -> R.Values:
-    return R.adam_decayed(cast(p, m.dtype), cast(g, m.dtype) / norm, m, v, *rest)
+def _cast_decayed(p: Any, g: Any, m: Any, v: Any, norm: Any, *rest: Any) -> optimizer_updates.Values:
+    return optimizer_updates.adam_decayed(cast(p, m.dtype), cast(g, m.dtype) / norm, m, v, *rest)
 
 
 _DECAYED = "var gradient m v lr beta1 beta2 epsilon decay"
@@ -114,7 +115,9 @@ class ApplyAdamWithAmsgradV2(
 
 
 class AdamWeightDecay(
-    Primitive, compute=update("*var *m *v lr beta1 beta2 epsilon decay gradient", R.adam_decayed, _DECAYED), **LOCK
+    Primitive,
+    compute=update("*var *m *v lr beta1 beta2 epsilon decay gradient", optimizer_updates.adam_decayed, _DECAYED),
+    **LOCK,
 ):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2017)."""
 
@@ -163,7 +166,7 @@ class ApplyAdadelta(
     Primitive,
     compute=update(
         "*var *accum *accum_update lr rho epsilon grad",
-        R.adadelta,
+        optimizer_updates.adadelta,
         "var grad accum accum_update lr rho epsilon",
         name="ApplyAdadelta",
     ),
@@ -174,7 +177,9 @@ class ApplyAdadelta(
 class SparseApplyAdadelta(
     Primitive,
     compute=update(
-        "*var *accum *accum_update lr rho grad indices", R.adadelta, "var grad accum accum_update lr rho epsilon"
+        "*var *accum *accum_update lr rho grad indices",
+        optimizer_updates.adadelta,
+        "var grad accum accum_update lr rho epsilon",
     ),
     epsilon=real(),
     **LOCK,
@@ -186,7 +191,7 @@ class ApplyAdagrad(
     Primitive,
     compute=update(
         "*var *accum lr grad",
-        lambda p, g, a, lr, slots: R.adagrad(p, g, a, lr, None, slots),
+        lambda p, g, a, lr, slots: optimizer_updates.adagrad(p, g, a, lr, None, slots),
         "var grad accum lr update_slots",
     ),
     update_slots=True,
@@ -196,7 +201,7 @@ class ApplyAdagrad(
 
 class ApplyAdagradV2(
     Primitive,
-    compute=update("*var *accum lr grad", R.adagrad, "var grad accum lr epsilon update_slots"),
+    compute=update("*var *accum lr grad", optimizer_updates.adagrad, "var grad accum lr epsilon update_slots"),
     epsilon=real(),
     update_slots=True,
 ):
@@ -207,7 +212,7 @@ class SparseApplyAdagrad(
     Primitive,
     compute=update(
         "*var *accum grad indices",
-        lambda p, g, a, lr, slots: R.adagrad(p, g, a, lr, None, slots),
+        lambda p, g, a, lr, slots: optimizer_updates.adagrad(p, g, a, lr, None, slots),
         "var grad accum lr update_slots",
     ),
     lr=real(),
@@ -219,7 +224,7 @@ class SparseApplyAdagrad(
 
 class SparseApplyAdagradV2(
     Primitive,
-    compute=update("*var *accum grad indices", R.adagrad, "var grad accum lr epsilon update_slots"),
+    compute=update("*var *accum grad indices", optimizer_updates.adagrad, "var grad accum lr epsilon update_slots"),
     lr=real(),
     epsilon=real(),
     **LOCK,
@@ -232,7 +237,7 @@ class ApplyAdagradDA(
     Primitive,
     compute=update(
         "*var *gradient_accumulator *gradient_squared_accumulator grad lr l1 l2 global_step",
-        R.adagrad_da,
+        optimizer_updates.adagrad_da,
         "var grad gradient_accumulator gradient_squared_accumulator lr l1 l2 global_step",
         "first",
     ),
@@ -243,14 +248,16 @@ class ApplyAdagradDA(
 
 
 class ApplyProximalAdagrad(
-    Primitive, compute=update("*var *accum lr l1 l2 grad", R.proximal_adagrad, "var grad accum lr l1 l2"), **LOCK
+    Primitive,
+    compute=update("*var *accum lr l1 l2 grad", optimizer_updates.proximal_adagrad, "var grad accum lr l1 l2"),
+    **LOCK,
 ):
     """AdaGrad with a proximal step (Duchi and Singer, 2009)."""
 
 
 class SparseApplyProximalAdagrad(
     Primitive,
-    compute=update("*var *accum lr l1 l2 grad indices", R.proximal_adagrad, "var grad accum lr l1 l2"),
+    compute=update("*var *accum lr l1 l2 grad indices", optimizer_updates.proximal_adagrad, "var grad accum lr l1 l2"),
     **LOCK,
 ):
     """AdaGrad with a proximal step, of rows."""
@@ -259,7 +266,11 @@ class SparseApplyProximalAdagrad(
 class FusedSparseProximalAdagrad(
     Primitive,
     compute=update(
-        "*var *accum lr l1 l2 grad indices", R.proximal_adagrad, "var grad accum lr l1 l2", whole=True, strays=True
+        "*var *accum lr l1 l2 grad indices",
+        optimizer_updates.proximal_adagrad,
+        "var grad accum lr l1 l2",
+        whole=True,
+        strays=True,
     ),
     **LOCK,
 ):
@@ -270,7 +281,7 @@ class ApplyRMSProp(
     Primitive,
     compute=update(
         "*var *mean_square *moment learning_rate grad decay momentum epsilon",
-        R.rmsprop,
+        optimizer_updates.rmsprop,
         "var grad mean_square moment learning_rate decay momentum epsilon",
         "first",
         many="learning_rate",
@@ -284,7 +295,7 @@ class ApplyCenteredRMSProp(
     Primitive,
     compute=update(
         "*var *mean_gradient *mean_square *moment grad learning_rate decay momentum epsilon",
-        R.centred_rmsprop,
+        optimizer_updates.centred_rmsprop,
         "var grad mean_square moment mean_gradient learning_rate decay momentum epsilon",
         "first",
         many="learning_rate",
@@ -296,7 +307,9 @@ class ApplyCenteredRMSProp(
 
 class SparseApplyRMSProp(
     Primitive,
-    compute=update("*var *ms *mom lr grad indices", R.rmsprop, "var grad ms mom lr rho momentum epsilon"),
+    compute=update(
+        "*var *ms *mom lr grad indices", optimizer_updates.rmsprop, "var grad ms mom lr rho momentum epsilon"
+    ),
     rho=real(),
     momentum=real(),
     epsilon=real(),
@@ -309,7 +322,7 @@ class ApplyFtrl(
     Primitive,
     compute=update(
         "*var *accum *linear grad lr l1 l2 lr_power",
-        R.ftrl,
+        optimizer_updates.ftrl,
         "var grad accum linear lr l1 l2 lr_power",
         "first",
         whole=True,
@@ -321,7 +334,12 @@ class ApplyFtrl(
 
 class FusedSparseFtrl(
     Primitive,
-    compute=update("*var *accum *linear grad indices", R.ftrl, "var grad accum linear lr l1 l2 lr_power", strays=True),
+    compute=update(
+        "*var *accum *linear grad indices",
+        optimizer_updates.ftrl,
+        "var grad accum linear lr l1 l2 lr_power",
+        strays=True,
+    ),
     lr=real(above=0),
     l1=real(at_least=0),
     l2=real(at_least=0),
@@ -333,7 +351,12 @@ class FusedSparseFtrl(
 
 class SparseApplyFtrl(
     Primitive,
-    compute=update("*var *accum *linear grad indices", R.ftrl, "var grad accum linear lr l1 l2 lr_power", strays=True),
+    compute=update(
+        "*var *accum *linear grad indices",
+        optimizer_updates.ftrl,
+        "var grad accum linear lr l1 l2 lr_power",
+        strays=True,
+    ),
     lr=real(above=0),
     l1=real(at_least=0),
     l2=real(at_least=0),
@@ -345,7 +368,11 @@ class SparseApplyFtrl(
 
 class SparseApplyFtrlV2(
     Primitive,
-    compute=update("*var *accum *linear grad indices", R.ftrl, "var grad accum linear lr l1 l2 lr_power l2_shrinkage"),
+    compute=update(
+        "*var *accum *linear grad indices",
+        optimizer_updates.ftrl,
+        "var grad accum linear lr l1 l2 lr_power l2_shrinkage",
+    ),
     lr=real(above=0),
     l1=real(at_least=0),
     l2=real(at_least=0),
@@ -361,26 +388,26 @@ class SparseApplyFtrlV2(
 # Descent, with momentum and by signs.
 
 
-def _momentum(p: Any, g: Any, v: Any, scale: float, *rest: Any) -> R.Values:
-    return R.momentum(p, g * scale, v, *rest)
+def _momentum(p: Any, g: Any, v: Any, scale: float, *rest: Any) -> optimizer_updates.Values:
+    return optimizer_updates.momentum(p, g * scale, v, *rest)
 
 
-def _decayed_momentum(p: Any, g: Any, v: Any, decay: Any, scale: Any, *rest: Any) -> R.Values:
-    return R.momentum(p, (g + decay * p) * scale, v, *rest)
+def _decayed_momentum(p: Any, g: Any, v: Any, decay: Any, scale: Any, *rest: Any) -> optimizer_updates.Values:
+    return optimizer_updates.momentum(p, (g + decay * p) * scale, v, *rest)
 
 
 def _sgd(
     p: Any, g: Any, v: Any, first: Any, decay: float, lr: Any, weight: Any, damp: float, nesterov: bool
-) -> R.Values:
-    return R.sgd(p, g + decay * p if decay else g, v, first, lr, weight, 1 - damp, nesterov)
+) -> optimizer_updates.Values:
+    return optimizer_updates.sgd(p, g + decay * p if decay else g, v, first, lr, weight, 1 - damp, nesterov)
 
 
-def _add_sign(p: Any, g: Any, m: Any, lr: Any, beta: Any, alpha: Any, decay: Any) -> R.Values:
-    return R.signed(p, g, m, lr, beta, lambda agreement: alpha + decay * agreement)
+def _add_sign(p: Any, g: Any, m: Any, lr: Any, beta: Any, alpha: Any, decay: Any) -> optimizer_updates.Values:
+    return optimizer_updates.signed(p, g, m, lr, beta, lambda agreement: alpha + decay * agreement)
 
 
-def _power_sign(p: Any, g: Any, m: Any, lr: Any, beta: Any, base: Any, decay: Any) -> R.Values:
-    return R.signed(p, g, m, lr, beta, lambda agreement: E.exp(base * decay * agreement))
+def _power_sign(p: Any, g: Any, m: Any, lr: Any, beta: Any, base: Any, decay: Any) -> optimizer_updates.Values:
+    return optimizer_updates.signed(p, g, m, lr, beta, lambda agreement: elementwise.exp(base * decay * agreement))
 
 
 class ApplyGradientDescent(
@@ -396,7 +423,7 @@ class ApplyProximalGradientDescent(
     Primitive,
     compute=update(
         "*var alpha l1 l2 delta",
-        lambda p, g, lr, *penalty: (R.proximal(p - lr * g, lr, *penalty),),
+        lambda p, g, lr, *penalty: (optimizer_updates.proximal(p - lr * g, lr, *penalty),),
         "var delta alpha l1 l2",
         "first",
         name="ApplyProximalGradientDescent",
@@ -422,7 +449,9 @@ class ApplyMomentum(
 
 class ApplyKerasMomentum(
     Primitive,
-    compute=update("*var *accum lr grad momentum", R.keras_momentum, "var grad accum lr momentum use_nesterov"),
+    compute=update(
+        "*var *accum lr grad momentum", optimizer_updates.keras_momentum, "var grad accum lr momentum use_nesterov"
+    ),
     **_NESTEROV,
 ):
     """Gradient descent with a momentum that holds the step itself."""
@@ -492,7 +521,9 @@ class ApplyPowerSign(
 def _lars(o: Any, weight: Any, gradient: Any, squares: Any, slopes: Any, decay: Any, lr: Any) -> Tensor:
     need_one_shape("LARSUpdate", weight=weight, gradient=gradient)
     need_one_shape("LARSUpdate", squares=squares, slopes=slopes)
-    return R.lars(weight, gradient, squares, slopes, number(decay), number(lr), o.hyperpara, o.epsilon, o.use_clip)
+    return optimizer_updates.lars(
+        weight, gradient, squares, slopes, number(decay), number(lr), o.hyperpara, o.epsilon, o.use_clip
+    )
 
 
 def _adafactor(
@@ -512,9 +543,9 @@ def _adafactor(
     first_moment: bool,
     decays: bool,
     norm: Any = None,
-) -> R.Values:
+) -> optimizer_updates.Values:
     g = g if norm is None else g / norm
-    found = R.adafactor(
+    found = optimizer_updates.adafactor(
         p,
         g,
         m if first_moment else None,

@@ -9,9 +9,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from mycel._src.foundation import arguments
+from mycel._src.foundation import arguments, object_types
 from mycel._src.foundation import dtype as D
-from mycel._src.foundation import object_types as O
 from mycel._src.foundation.dtype_codes import MINDSPORE
 from mycel._src.tensors.core.tensor import Tensor, as_tensor
 from mycel.ops import elementwise, logic, properties, reduction
@@ -169,7 +168,7 @@ class PyExecute(Primitive, compute=py_execute, inputs=(object, object, object)):
 
 def dtype_to_enum(op_name: str, arg_name: str, dtype: Any) -> int:
     """Return the result of the operation `DtypeToEnum`."""
-    if dtype == O.string:
+    if dtype == object_types.string:
         return 12
     arguments.instance(op_name, arg_name, dtype, D.DType, "an element type")
     return MINDSPORE[dtype.name]
@@ -330,7 +329,7 @@ class PrimitiveWithInfer(Primitive):
                     f"{self.name}: the result has shape {tuple(result.shape)}, and infer_shape says "
                     f"{tuple(said['shape'])}"
                 )
-            if (dtype.element_type() if isinstance(dtype, O.TensorType) else dtype) is not result.dtype:
+            if (dtype.element_type() if isinstance(dtype, object_types.TensorType) else dtype) is not result.dtype:
                 raise TypeError(f"{self.name}: the result has type {result.dtype.name}, and infer_dtype says {dtype!r}")
         return result
 

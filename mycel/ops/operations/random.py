@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import random as P
+from mycel._src.compiler.prims import random as random_prims
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
@@ -82,7 +82,7 @@ def _log_normal(p: Any, x: Any) -> Tensor:
 def _any_integers(p: Any, shape: Any) -> Tensor:
     bits = 31 if p.dtype is D.int32 else 63
     full = _shape("NonDeterministicInts", shape)
-    return random.draw(P.randint, full, seeded_generator(None), dtype=p.dtype, low=-(2**bits), high=2**bits)
+    return random.draw(random_prims.randint, full, seeded_generator(None), dtype=p.dtype, low=-(2**bits), high=2**bits)
 
 
 def _between(p: Any, shape: Any, mean: Any, stdevs: Any, low: Any, high: Any) -> Tensor:
@@ -182,7 +182,9 @@ def _permuted_below(p: Any, n: Any) -> Tensor:
     place = iota((p.max_length,), 0, D.int64)
     known = place < count
     # Places from n on sort behind all others.
-    keys = select(known, random.draw(P.uniform, (p.max_length,), seeded_generator(None), dtype=D.float64), 2.0)
+    keys = select(
+        known, random.draw(random_prims.uniform, (p.max_length,), seeded_generator(None), dtype=D.float64), 2.0
+    )
     return cast(select(known, sorting.argsort(keys), constant_like(p.pad, place)), p.dtype)
 
 
@@ -279,7 +281,7 @@ def _mask(p: Any, shape: Any, keep_prob: Any) -> Tensor:
         count *= int(size)
     rate = broadcast(reshaped(term("DropoutGenMask", keep_prob, D.float32), ()), (_bits(count),))
     unit = random.draw(
-        P.uniform, rate.shape, seeded_generator(numbers_of_object(p, p.Seed0 + p.Seed1)), dtype=D.float32
+        random_prims.uniform, rate.shape, seeded_generator(numbers_of_object(p, p.Seed0 + p.Seed1)), dtype=D.float32
     )
     kept = cast(run(E.lt, unit, rate), D.int32)
     weights = as_tensor([1 << k for k in range(8)], D.int32)
@@ -322,7 +324,7 @@ def _drop(p: Any, x: Any) -> tuple[Tensor, Tensor]:
     if not 0.0 < p.keep_prob <= 1.0:
         raise ValueError(f"Dropout: keep_prob must lie in (0, 1], not {p.keep_prob}")
     generator = seeded_generator(numbers_of_object(p, p.Seed0 + p.Seed1))
-    kept = random.draw(P.bernoulli, value.shape, generator, probability=float(p.keep_prob))
+    kept = random.draw(random_prims.bernoulli, value.shape, generator, probability=float(p.keep_prob))
     return select(kept, value * (1.0 / p.keep_prob), 0.0), cast(kept, value.dtype)
 
 
@@ -332,7 +334,7 @@ def _drop_channels(p: Any, x: Any) -> tuple[Tensor, Tensor]:
         raise ValueError(f"{p.name}: keep_prob must lie in (0, 1], not {p.keep_prob}")
     need_dimensions(p.name, 4 if p.name == "Dropout2D" else 5, x=value)
     shape = (*value.shape[:2], *(1,) * (value.ndim - 2))
-    kept = random.draw(P.bernoulli, shape, seeded_generator(None), probability=float(p.keep_prob))
+    kept = random.draw(random_prims.bernoulli, shape, seeded_generator(None), probability=float(p.keep_prob))
     kept = array.broadcast_to(kept, value.shape)
     return select(kept, value * (1.0 / p.keep_prob), 0.0), kept
 

@@ -8,7 +8,7 @@ from typing import Any
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.compiler.prims.neural.ctc import NEVER
 from mycel._src.foundation import arguments
@@ -85,7 +85,7 @@ def _scanned(
     )
     types = [v._type for v in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
-    done: Any = eager.apply(C.while_loop, *operands, **graphs, carried=carried)
+    done: Any = eager.apply(control.while_loop, *operands, **graphs, carried=carried)
     return _parts(done[1], shown), done[2:carried]
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core.tensor import Tensor, cast
-from mycel.ops import optimizer_updates as R
+from mycel.ops import optimizer_updates
 from mycel.ops.assignment import updated
 
 __all__ = ["number", "update"]
@@ -90,7 +90,7 @@ def update(
             for t in wanted[2 + len(states) :]
         ]
         if by_rows:
-            found = R.on_rows(rule, p_, g, given["indices"], states, *rest, strays=strays)
+            found = optimizer_updates.on_rows(rule, p_, g, given["indices"], states, *rest, strays=strays)
         else:
             found = rule(p_, g, *states, *rest)
         for t, new in zip(targets, found):

@@ -7,7 +7,7 @@ one primitive (`prims.neural.recurrence`), so that the graph does not grow with 
 from __future__ import annotations
 
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.neural import recurrence as R
+from mycel._src.compiler.prims.neural import recurrence as recurrence_prims
 from mycel._src.compiler.prims.neural.recurrence import GATES
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.fused import fused
@@ -83,10 +83,12 @@ def recurrence(
     """
     given, kind = p.dtype, D.float32 if p.dtype.itemsize == 2 else p.dtype
     if bias is None:
-        bias = zeros((R.PARTS[mode] * states[0].shape[1],), kind)
+        bias = zeros((recurrence_prims.PARTS[mode] * states[0].shape[1],), kind)
     operands = [cast(x, kind) for x in (p, w_hh, bias, *states)]
     masks = [] if mask is None else [mask]
-    outputs, *rest = apply(R.recurrence, *operands, *masks, mode=mode, reverse=reverse, masked=mask is not None)
+    outputs, *rest = apply(
+        recurrence_prims.recurrence, *operands, *masks, mode=mode, reverse=reverse, masked=mask is not None
+    )
     if mask is not None:
         outputs = select(reshaped(mask, (*mask.shape, 1)), outputs, scalar(0, kind))
     return tuple([cast(x, given) for x in (outputs, *rest[: len(states)])])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
@@ -111,7 +111,7 @@ def edit_distance(
     operands = (zeros((), D.int64), first, first, said, true, ends)
     types = [x._type for x in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
-    table: Any = eager.apply(C.while_loop, *operands, **graphs, carried=3)
+    table: Any = eager.apply(control.while_loop, *operands, **graphs, carried=3)
     last = run(I.take_along, table[2], reshaped(true_lengths, (groups, 1)), axis=1)
     found = cast(reshaped(last, (groups,)), D.float32)
     if normalize:

@@ -18,7 +18,7 @@ from typing import Any
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
@@ -105,7 +105,7 @@ def _likelihoods(acts: Tensor, labels: Tensor, steps: Tensor, lengths: Tensor, b
     operands = (zeros((), D.int64), first, zeros((batch,), given.dtype), _sheared(blanks), _sheared(said), *columns)
     types = [x._type for x in operands]
     graphs = {"test": graph_of(test, types), "body": graph_of(body, types)}
-    return eager.apply(C.while_loop, *operands, **graphs, carried=3)[2]
+    return eager.apply(control.while_loop, *operands, **graphs, carried=3)[2]
 
 
 def rnnt_loss(

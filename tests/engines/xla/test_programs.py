@@ -16,9 +16,9 @@ pytest.importorskip("jax", reason="jax is not installed: pip install mycel[xla]"
 from mycel._src.compiler.ir.graph import Graph, Node, Where, at, input_node
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import random as R
+from mycel._src.compiler.prims import random
 from mycel._src.compiler.prims.base import outputs_of
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.compiler.prims.linear_algebra import decompositions
 from mycel._src.compiler.prims.linear_algebra.spectral import eig
@@ -106,9 +106,9 @@ def test_training_is_that_of_the_native_engine() -> None:
 
 
 def test_random_bits_are_equal() -> None:
-    sample = R.random_bits.samples[0]
+    sample = random.random_bits.samples[0]
     nodes = [input_node(tensor_type(np.shape(s) if isinstance(s, np.ndarray) else s, uint64)) for s in sample.shapes]
-    graph = Graph(nodes, [R.random_bits(*nodes, **sample.params)])
+    graph = Graph(nodes, [random.random_bits(*nodes, **sample.params)])
     arrays = [np.arange(5, 5 + int(np.prod(n.shape)), dtype=np.uint64).reshape(n.shape) for n in nodes]
     (found,), (wanted,) = run(graph, *arrays), evaluate(graph, arrays)
     np.testing.assert_array_equal(found, wanted)
@@ -125,7 +125,7 @@ def loop(table: Node, count: Node) -> tuple[Node, ...]:
     test = Graph(inputs, (E.lt(i, limit),), "test")
     body = Graph(inputs, (E.add(i, 1), E.add(total, I.take(inner_table, i, axis=0))), "body")
     zero, start = E.cast(E.sub(count, count), dtype=int64), E.cast(E.sub(count, count), dtype=float32)
-    return outputs_of(C.while_loop.node(zero, start, table, count, test=test, body=body, carried=2))
+    return outputs_of(control.while_loop.node(zero, start, table, count, test=test, body=body, carried=2))
 
 
 def test_a_loop_ends_at_what_stops_it() -> None:
@@ -143,7 +143,7 @@ def test_only_the_branch_that_is_taken_stops() -> None:
     other_table, other_place = tensor((4,), float32), tensor((), int64)
     zero = Graph((other_table, other_place), (E.cast(other_place, dtype=float32),), "zero")
     outer = [tensor((4,), float32), tensor((), int64)]
-    graph = Graph([chosen, *outer], outputs_of(C.cond.node(chosen, *outer, true=reads, false=zero)))
+    graph = Graph([chosen, *outer], outputs_of(control.cond.node(chosen, *outer, true=reads, false=zero)))
     assert run(graph, np.array(False), np.zeros(4, np.float32), np.int64(9))[0] == 9
     with pytest.raises(IndexError, match="index 9 is out of range"):
         run(graph, np.array(True), np.zeros(4, np.float32), np.int64(9))
@@ -187,8 +187,12 @@ def test_host_steps_inside_of_control_flow_are_refused_with_the_line() -> None:
     wrong = Graph((i, a), (E.add(i, 1), E.cast(vectors, dtype=float64)), "body")
     test = Graph((i, a), (E.lt(i, 3),), "test")
     outer = [tensor((), int64), tensor((2, 2), float64)]
-    agrees(Graph(outer, outputs_of(C.while_loop.node(*outer, test=test, body=body, carried=2))), np.int64(0), np.eye(2))
-    graph = Graph(outer, outputs_of(C.while_loop.node(*outer, test=test, body=wrong, carried=2)))
+    agrees(
+        Graph(outer, outputs_of(control.while_loop.node(*outer, test=test, body=body, carried=2))),
+        np.int64(0),
+        np.eye(2),
+    )
+    graph = Graph(outer, outputs_of(control.while_loop.node(*outer, test=test, body=wrong, carried=2)))
     with pytest.raises(Unsupported, match=r"cannot run eig inside of control flow[^$]*user.py:12"):
         ENGINE.compile(graph)
 

@@ -14,7 +14,7 @@ from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import constant, outputs_of
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.control_flow.while_gradient import while_grad
 from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.compiler.prims.neural.recurrence import entry_at
@@ -81,7 +81,7 @@ class Flowing(Divisible):
             else:
                 made = self.inside(inputs[1:], [v.type for v in values])
                 graphs.append(Graph(inputs, [E.add(inputs[0], 1), *made], name))
-        loop = C.while_loop.node(*operands, test=graphs[0], body=graphs[1], carried=3)
+        loop = control.while_loop.node(*operands, test=graphs[0], body=graphs[1], carried=3)
         return outputs_of(loop)[1 + self.draw(2)]
 
     def branched(self) -> Node:
@@ -94,7 +94,7 @@ class Flowing(Divisible):
         for name in ("true", "false"):
             inputs = [input_node(n.type) for n in operands]
             graphs.append(Graph(inputs, self.inside(list(inputs), results), name))
-        return outputs_of(C.cond.node(pred, *operands, true=graphs[0], false=graphs[1]))[self.draw(2)]
+        return outputs_of(control.cond.node(pred, *operands, true=graphs[0], false=graphs[1]))[self.draw(2)]
 
 
 def drawn(seed: int, dtype: DType) -> Graph:
@@ -157,7 +157,7 @@ def loop_of(count: Any, values: list[Node], fixed: list[Node], step: Any, going:
             made = step(counter, *inner)
             results = [E.add(counter, 1), *(made if isinstance(made, list) else [made])]
         graphs.append(Graph(inputs, results, name))
-    loop = C.while_loop.node(*operands, test=graphs[0], body=graphs[1], carried=1 + len(values))
+    loop = control.while_loop.node(*operands, test=graphs[0], body=graphs[1], carried=1 + len(values))
     return list(outputs_of(loop))[1:]
 
 
@@ -183,7 +183,7 @@ def test_data_parallel_recurrence_reduces_gradients_once() -> None:
     made = check(graph, DP, specs, arrays_of(graph), [Sharding()] * 3)
     # The gradients, fused, and the loss beside them: behind the loops, which send nothing.
     assert kinds(made) == {"all_reduce": 1} and [m.times for m in made.messages] == [1] * 3
-    inner = [n for n in made.graph.nodes if n.prim in (C.while_loop, while_grad)]
+    inner = [n for n in made.graph.nodes if n.prim in (control.while_loop, while_grad)]
     assert [n.inputs[1].shape for n in inner] == [(3, 4), (3, 4)], "states that begin as zeros are divided"
 
 
@@ -224,7 +224,7 @@ def test_ranks_agree_where_floats_decide() -> None:
     (y,) = loop_of(None, [x], [], lambda t, x: E.mul(x, 0.7), far)
     graph = Graph([x], [y])
     made = check(graph, DP, layouts(DP, graph, [("dp",)]), arrays_of(graph))
-    (loop,) = [n for n in made.graph.nodes if n.prim is C.while_loop]
+    (loop,) = [n for n in made.graph.nodes if n.prim is control.while_loop]
     sent = [n.params["op"] for n in loop.params["test"].nodes if n.op == "all_reduce"]
     assert sent == ["sum", "all"] and [m.times for m in made.messages] == [None, None]
     assert str(made.outputs[0]) == "0:dp" and not any(n.op == "all_reduce" for n in loop.params["body"].nodes)
@@ -249,7 +249,7 @@ def conditional(true: Any, false: Any, pred: Node, *operands: Node) -> list[Node
     for name, make in (("true", true), ("false", false)):
         inputs = [input_node(n.type) for n in operands]
         graphs.append(Graph(inputs, [make(*inputs)], name))
-    return list(outputs_of(C.cond.node(pred, *operands, true=graphs[0], false=graphs[1])))
+    return list(outputs_of(control.cond.node(pred, *operands, true=graphs[0], false=graphs[1])))
 
 
 @pytest.mark.parametrize("value", [0, 7])
@@ -261,7 +261,7 @@ def test_branches_are_divided(value: int) -> None:
     arrays = [*arrays_of(graph)[:2], np.int64(value)]
     made = check(graph, DP, layouts(DP, graph, [("dp",), (), ()]), arrays, [Sharding(), None, Sharding()])
     assert str(made.outputs[1]) == "0:dp"
-    conds = [n for n in made.graph.nodes if n.prim is C.cond]
+    conds = [n for n in made.graph.nodes if n.prim is control.cond]
     assert len(conds) == 2 and all(n.inputs[1].shape == (3, 4) for n in conds)
     assert {m.kind for m in made.messages} == {"all_reduce"}
 
@@ -281,7 +281,7 @@ def test_plans_reach_into_loops() -> None:
     x, w = inputs_of(x=(6, 4), w=(4, 4))
     (y,) = loop_of(2, [x], [w], lambda t, x, w: matmul(x, w))
     graph = Graph([x, w], [y])
-    (loop,) = [n for n in graph.nodes if n.prim is C.while_loop]
+    (loop,) = [n for n in graph.nodes if n.prim is control.while_loop]
     (product,) = [n for n in loop.params["body"].nodes if n.prim is matmul]
     mesh = Mesh((2,), ("tp",))
     division = next(d for d in divisions_of(product, mesh) if str(d) == "1:tp")

@@ -13,7 +13,7 @@ from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims.distributed import collectives as C
+from mycel._src.compiler.prims.distributed import collectives
 from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.compiler.transforms.partition import WHOLE, Fusing, partition, sharding
 from mycel._src.compiler.transport import thread_ranks
@@ -61,7 +61,7 @@ def planned(*args: Any) -> tuple[Graph, dict[int, int]]:
 
 
 def gathers(graph: Graph) -> int:
-    return sum(n.prim is C.all_gather and n.type.size == SIZE * SIZE for n in graph.nodes)
+    return sum(n.prim is collectives.all_gather and n.type.size == SIZE * SIZE for n in graph.nodes)
 
 
 def test_the_memory_of_a_rank_holds_few_gathered_weights() -> None:
@@ -113,7 +113,9 @@ def test_level_3_of_the_parallel_optimizer_gathers_again(level: str, count: int)
     finally:
         ms.reset_auto_parallel_context()
     used = {i for n in graph.nodes for i in n.inputs}
-    assert sum(n in used for n in graph.nodes if n.prim is C.all_gather and n.type.size == SIZE * SIZE) == count
+    assert (
+        sum(n in used for n in graph.nodes if n.prim is collectives.all_gather and n.type.size == SIZE * SIZE) == count
+    )
 
 
 @pytest.mark.parametrize("kind", [float16, bfloat16])
@@ -131,7 +133,7 @@ def test_sums_of_gradients_may_be_made_in_float32(kind: Any) -> None:
 
     def kinds(how: str) -> tuple[list[Any], float]:
         made = partition(graph, MESH, layouts, [None, None], {0: 2}, wide_sums=how)
-        return [n.dtype for n in made.graph.nodes if n.prim is C.all_reduce], made.sent
+        return [n.dtype for n in made.graph.nodes if n.prim is collectives.all_reduce], made.sent
 
     assert kinds("") == ([kind], 48.0)
     assert kinds("gradients") == kinds("all") == ([float32], 96.0)
@@ -143,7 +145,7 @@ def test_sums_that_are_no_gradients_stay_narrow() -> None:
     graph = Graph([x, w], [E.tanh(matmul(x, w)), E.mul(w, 2.0)])
     for how, kind in (("gradients", float16), ("all", float32)):
         made = partition(graph, MESH, layouts, [WHOLE, None], {1: 1}, wide_sums=how)
-        assert [n.dtype for n in made.graph.nodes if n.prim is C.all_reduce] == [kind]
+        assert [n.dtype for n in made.graph.nodes if n.prim is collectives.all_reduce] == [kind]
 
 
 def test_other_words_are_refused() -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from mycel._src.compiler.loops import formulas as F
+from mycel._src.compiler.loops import formulas
 from mycel._src.compiler.loops.access_analysis import is_overwritten, is_settled, reads_in
 from mycel._src.compiler.loops.array_expansion import extents, spread
 from mycel._src.compiler.loops.formulas import Formula
@@ -70,8 +70,8 @@ def _plain(program: Program) -> Program:
         if s.mode in ("set", "add") or s.mode != "mul" and s.array in extremes:
             return s
         dtype = s.value.dtype
-        element = F.read(s.array, s.place, dtype)
-        return replace(s, mode="set", value=F.operation(COMBINES[s.mode], dtype, element, s.value))
+        element = formulas.read(s.array, s.place, dtype)
+        return replace(s, mode="set", value=formulas.operation(COMBINES[s.mode], dtype, element, s.value))
 
     body = mapped(program.body, lambda d: d, None, target)
     changing = written(body)
@@ -88,12 +88,12 @@ def _plain(program: Program) -> Program:
                 s = replace(s, body=kept(s.body, own))
                 s = replace(s, private=tuple(own))
             elif isinstance(s, If):
-                if any(r.data in changing for r in F.reads_of(s.condition)):
+                if any(r.data in changing for r in formulas.reads_of(s.condition)):
                     count += 1
                     held = Array(f"{mark}if{count}", D.bool_, ())
                     private.append(held)
                     result.append(Set(held.name, (), s.condition, "set", s.where))
-                    s = replace(s, condition=F.read(held.name, (), D.bool_))
+                    s = replace(s, condition=formulas.read(held.name, (), D.bool_))
                 s = replace(s, body=kept(s.body, private), other=kept(s.other, private))
             result.append(s)
         return tuple(result)
@@ -115,7 +115,7 @@ def _extremes(program: Program) -> set[str]:
         for a in declared:
             writes = [s for s in statements(body) if isinstance(s, Set) and s.array == a.name]
             modes = [s.mode for s in writes]
-            if any(r.data in changing for s in writes for r in F.reads_of(s.value)):
+            if any(r.data in changing for s in writes for r in formulas.reads_of(s.value)):
                 continue
             kinds = set(modes) - {"set"}
             single = kinds in ({"max"}, {"min"}) and a.name not in changing and not is_overwritten(a.name, body)
@@ -229,7 +229,7 @@ class _Adjoint:
 
     def copied(self, source: str, target: str, array: Array) -> Statement:
         """Return the loops that copy an array into another one of its shape."""
-        return each_element(array, target, lambda place: Set(target, place, F.read(source, place, array.dtype)))
+        return each_element(array, target, lambda place: Set(target, place, formulas.read(source, place, array.dtype)))
 
     # Scopes.
 
@@ -267,7 +267,7 @@ class _Adjoint:
                     mark = scope.marks.get(id(s))
                     if mark is not None:
                         place = tuple([index_of(loop.index) for loop in loops])
-                        made.append(Set(mark.name, place, F.read(s.array, s.place, mark.dtype)))
+                        made.append(Set(mark.name, place, formulas.read(s.array, s.place, mark.dtype)))
                     made.append(s)
             elif isinstance(s, If):
                 parts = [self.recomputed(b, wanted, scope, loops) for b in (s.body, s.other)]
@@ -282,14 +282,16 @@ class _Adjoint:
         """Return the statements that count, for each element of an extreme, what attains it."""
         count = Array(self.named("n", array.name), array.dtype, array.shape, 0.0)
         records.append(count)
-        one, none = F.constant(1, array.dtype), F.constant(0, array.dtype)
+        one, none = formulas.constant(1, array.dtype), formulas.constant(0, array.dtype)
 
         def target(s: Set) -> Set:
             if s.array != array.name:
                 return s
-            final = F.read(array.name, s.place, array.dtype)
-            same = F.operation("eq", D.bool_, s.value, final)
-            return replace(s, array=count.name, mode="add", value=F.operation("select", array.dtype, same, one, none))
+            final = formulas.read(array.name, s.place, array.dtype)
+            same = formulas.operation("eq", D.bool_, s.value, final)
+            return replace(
+                s, array=count.name, mode="add", value=formulas.operation("select", array.dtype, same, one, none)
+            )
 
         return list(_only(mapped(body, lambda d: d, None, target), count.name))
 
@@ -337,21 +339,21 @@ class _Adjoint:
             scope.records.append(mark)
             scope.marks[id(s)] = mark
             place = tuple([index_of(loop.index) for loop in loops])
-            made.append(replace(s, mode="set", value=F.read(mark.name, place, mark.dtype)))
+            made.append(replace(s, mode="set", value=formulas.read(mark.name, place, mark.dtype)))
         if s.array not in self.smooth:
             return made
         dtype = s.value.dtype
-        mine = F.read(self.cotangent(s.array), s.place, dtype)
-        reads_itself = any(r.data == s.array for r in F.reads_of(s.value))
+        mine = formulas.read(self.cotangent(s.array), s.place, dtype)
+        reads_itself = any(r.data == s.array for r in formulas.reads_of(s.value))
         again = s.array in self.overwritten or reads_itself
         clears = s.mode == "set" and s.array not in self.extremes and again
         if clears and reads_itself:
             # The element's own cotangent is taken out before anything is given to it.
             self.count += 1
             held = Array(self.named("own", str(self.count)), dtype, ())
-            taken = F.read(held.name, (), dtype)
+            taken = formulas.read(held.name, (), dtype)
             inner = self.given(s, taken)
-            zero = Set(self.cotangent(s.array), s.place, F.constant(0, dtype))
+            zero = Set(self.cotangent(s.array), s.place, formulas.constant(0, dtype))
             once = For(
                 self.named("once", str(self.count)),
                 0,
@@ -365,24 +367,24 @@ class _Adjoint:
             return [*made, once]
         made += self.given(s, mine)
         if clears:
-            made.append(Set(self.cotangent(s.array), s.place, F.constant(0, dtype)))
+            made.append(Set(self.cotangent(s.array), s.place, formulas.constant(0, dtype)))
         return made
 
     def given(self, s: Set, cotangent: Formula) -> list[Statement]:
         """Return the statements that give the cotangent of a `Set` to what its value reads."""
         dtype = s.value.dtype
         if s.array in self.extremes:
-            final = F.read(s.array, s.place, dtype)
-            attains = F.operation("eq", D.bool_, s.value, final)
-            share = F.operation("div", dtype, cotangent, F.read(self.named("n", s.array), s.place, dtype))
-            cotangent = F.operation("select", dtype, attains, share, F.constant(0, dtype))
+            final = formulas.read(s.array, s.place, dtype)
+            attains = formulas.operation("eq", D.bool_, s.value, final)
+            share = formulas.operation("div", dtype, cotangent, formulas.read(self.named("n", s.array), s.place, dtype))
+            cotangent = formulas.operation("select", dtype, attains, share, formulas.constant(0, dtype))
         found: dict[_Taken, Formula] = {}
         self.certain = _certain(s.value, {})
         self.walk(s.value, cotangent, found, ())
         made: list[Statement] = []
         for (r, held), c in found.items():
             if r.data in self.smooth:
-                one: Statement = Set(self.cotangent(r.data), r.place, F.cast(c, r.dtype), "add", s.where)
+                one: Statement = Set(self.cotangent(r.data), r.place, formulas.cast(c, r.dtype), "add", s.where)
                 # Where a side is not chosen, its elements may be outside of their arrays.
                 for test in reversed(held):
                     one = If(test, (one,), (), s.where)
@@ -399,19 +401,21 @@ class _Adjoint:
         if f.kind == "read":
             held = () if f in self.certain else held
             before = found.get((f, held))
-            found[f, held] = cotangent if before is None else F.operation("add", f.dtype, before, cotangent)
+            found[f, held] = cotangent if before is None else formulas.operation("add", f.dtype, before, cotangent)
             return
         if f.data == "select":
-            zero, (test, one, other) = F.constant(0, f.dtype), f.args
-            self.walk(one, F.operation("select", f.dtype, test, cotangent, zero), found, (*held, test))
-            self.walk(other, F.operation("select", f.dtype, test, zero, cotangent), found, (*held, opposite(test)))
+            zero, (test, one, other) = formulas.constant(0, f.dtype), f.args
+            self.walk(one, formulas.operation("select", f.dtype, test, cotangent, zero), found, (*held, test))
+            self.walk(
+                other, formulas.operation("select", f.dtype, test, zero, cotangent), found, (*held, opposite(test))
+            )
             return
-        if not any(r.data in self.smooth for r in F.reads_of(f)):
+        if not any(r.data in self.smooth for r in formulas.reads_of(f)):
             return
         for a, partial in zip(f.args, self.partials(f)):
             if partial is not None and a.dtype.is_differentiable:
-                given = F.cast(cotangent, partial.dtype) if f.data == "cast" else cotangent
-                self.walk(a, F.operation("mul", a.dtype, given, partial), found, held)
+                given = formulas.cast(cotangent, partial.dtype) if f.data == "cast" else cotangent
+                self.walk(a, formulas.operation("mul", a.dtype, given, partial), found, held)
 
 
 def _certain(f: Formula, known: dict[Formula, frozenset[Formula]]) -> frozenset[Formula]:
@@ -438,7 +442,7 @@ def _renamed(body: Sequence[Statement], names: dict[str, str]) -> tuple[Statemen
     """Return statements with other names for arrays."""
 
     def element(f: Formula) -> Formula:
-        return F.read(names.get(f.data, f.data), f.place, f.dtype)
+        return formulas.read(names.get(f.data, f.data), f.place, f.dtype)
 
     def target(s: Set) -> Set:
         return replace(s, array=names.get(s.array, s.array))

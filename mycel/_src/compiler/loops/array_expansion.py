@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mycel._src.compiler.ir.dims import DimLike
-from mycel._src.compiler.loops import formulas as F
+from mycel._src.compiler.loops import formulas
 from mycel._src.compiler.loops.access_analysis import extremes, highest
 from mycel._src.compiler.loops.formulas import Formula, Place
 from mycel._src.compiler.loops.programs import Array, For, If, Set, Statement, each_element, index_of, mapped
@@ -82,7 +82,7 @@ def _behind(body: Sequence[Statement], names: set[str], front: Place) -> tuple[S
     """Return statements with `front` before the places in the arrays `names`."""
 
     def element(f: Formula) -> Formula:
-        return F.read(f.data, (*front, *f.place), f.dtype) if f.data in names else f
+        return formulas.read(f.data, (*front, *f.place), f.dtype) if f.data in names else f
 
     def target(s: Set) -> Set:
         return replace(s, place=(*front, *s.place)) if s.array in names else s
@@ -93,5 +93,5 @@ def _behind(body: Sequence[Statement], names: set[str], front: Place) -> tuple[S
 def _filled(array: Array, front: Place) -> Statement:
     """Return the loops that fill an array whose places have `front` in front."""
     assert array.fill is not None
-    value = F.constant(array.fill, array.dtype)
+    value = formulas.constant(array.fill, array.dtype)
     return each_element(array, array.name, lambda place: Set(array.name, (*front, *place), value))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mycel._src.compiler.ir.dim_values import substitute
 from mycel._src.compiler.ir.dims import DimLike
-from mycel._src.compiler.loops import formulas as F
+from mycel._src.compiler.loops import formulas
 from mycel._src.compiler.loops.formulas import Formula
 from mycel._src.compiler.loops.programs import Array, For, Program, Set, index_of, mapped, size_of, statements
 
@@ -33,7 +33,7 @@ def batched(program: Program, has_axis: tuple[bool, ...]) -> Program:
         return substitute(d, sizes)
 
     def element(f: Formula) -> Formula:
-        return F.read(f.data, (example, *f.place), f.dtype) if f.data in with_axis else f
+        return formulas.read(f.data, (example, *f.place), f.dtype) if f.data in with_axis else f
 
     def target(s: Set) -> Set:
         return replace(s, place=(example, *s.place)) if s.array in with_axis else s

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from mycel._src.compiler.ir.dim_values import substitute, symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike, maximum, product
-from mycel._src.compiler.loops import formulas as F
+from mycel._src.compiler.loops import formulas
 from mycel._src.compiler.loops.access_analysis import extremes, reads_in, sites, step_of
 from mycel._src.compiler.loops.formulas import Formula
 from mycel._src.compiler.loops.inequalities import System
@@ -58,12 +58,12 @@ class _Region:
             sizes.append(size)
         return Array(name, self.array.dtype, tuple(sizes))
 
-    def place(self, place: F.Place) -> F.Place:
+    def place(self, place: formulas.Place) -> formulas.Place:
         """Return where an element of the array is in the copy."""
         return tuple([place[k] - self.low[k] for k in self.order])  # type: ignore[operator]
 
 
-def _region(array: Array, spot: Spot, order: Sequence[int] | None, only: F.Place | None = None) -> _Region:
+def _region(array: Array, spot: Spot, order: Sequence[int] | None, only: formulas.Place | None = None) -> _Region:
     """Return the region that an iteration of a loop touches, at the place `only` if given."""
     loop, facts = spot.loop, System()
     for x in (*spot.around, loop):
@@ -106,13 +106,13 @@ def _greater(one: DimLike | None, other: DimLike, facts: System) -> DimLike:
     return one if facts.says(one - other) else maximum(one, other)
 
 
-def _using(loop: For, region: _Region, copy: Array, only: F.Place | None = None) -> tuple[Statement, ...]:
+def _using(loop: For, region: _Region, copy: Array, only: formulas.Place | None = None) -> tuple[Statement, ...]:
     """Return the body of a loop that uses a copy in place of an array, at a place or everywhere."""
 
     def element(f: Formula) -> Formula:
         if f.data != region.array.name or only is not None and f.place != only:
             return f
-        return F.read(copy.name, region.place(f.place), f.dtype)
+        return formulas.read(copy.name, region.place(f.place), f.dtype)
 
     def target(s: Set) -> Set:
         return replace(s, array=copy.name, place=region.place(s.place)) if s.array == region.array.name else s
@@ -143,7 +143,7 @@ def cached(
     if not writes and name not in reads_in(spot.loop.body):
         raise CannotBe(f"the loop does not use {name}")
     array = program.arrays[name]
-    only: F.Place | None = None
+    only: formulas.Place | None = None
     if number is not None:
         reads = [s.read for s in sites(spot.loop.body) if s.read is not None and s.read.data == name]
         places = list(dict.fromkeys([r.place for r in reads]))
@@ -160,9 +160,9 @@ def cached(
         here = tuple(map(index_of, names))
         there = tuple([region.low[k] + at[k] for k in range(len(region.low))])
         if back:
-            made: Statement = Set(name, there, F.read(copy.name, here, array.dtype))
+            made: Statement = Set(name, there, formulas.read(copy.name, here, array.dtype))
         else:
-            made = Set(copy.name, here, F.read(name, there, array.dtype))
+            made = Set(copy.name, here, formulas.read(name, there, array.dtype))
         marks = _marks(copy, writes)
         for n, k, mark in reversed(list(zip(names, region.order, marks))):
             made = For(n, 0, region.high[k] - region.low[k] + 1, (made,), mark=mark)
@@ -229,7 +229,7 @@ def _computed(
 ) -> Iterator[Statement]:
     """Yield the statements that compute a region of an array into a copy."""
     if array.fill is not None:
-        yield _over(region, fresh, lambda at: Set(copy.name, at, F.constant(array.fill, array.dtype)))
+        yield _over(region, fresh, lambda at: Set(copy.name, at, formulas.constant(array.fill, array.dtype)))
     for s in producers:
         nest = perfect(s)
         if nest is None:
@@ -237,7 +237,7 @@ def _computed(
         yield _over(region, fresh, functools.partial(_at, nest.loops, nest.conditions, nest.write, region, copy))
 
 
-def _over(region: _Region, fresh: Callable[[str], str], make: Callable[[F.Place], Statement]) -> Statement:
+def _over(region: _Region, fresh: Callable[[str], str], make: Callable[[formulas.Place], Statement]) -> Statement:
     names = [fresh("c") for _ in region.low]
     made = make(tuple(map(index_of, names)))
     for n, low, high in reversed(list(zip(names, region.low, region.high))):
@@ -246,7 +246,7 @@ def _over(region: _Region, fresh: Callable[[str], str], make: Callable[[F.Place]
 
 
 def _at(
-    loops: Sequence[For], conditions: Sequence[Formula], write: Set, region: _Region, copy: Array, at: F.Place
+    loops: Sequence[For], conditions: Sequence[Formula], write: Set, region: _Region, copy: Array, at: formulas.Place
 ) -> Statement:
     """Return the statement that computes the element at the place `at` of a copy."""
     values: dict[str, DimLike] = {}
@@ -268,7 +268,7 @@ def _at(
     (moved,) = mapped((replace(write, array=copy.name, place=at),), lambda d: substitute(d, values))
     assert isinstance(moved, Set)
     made: Statement = replace(moved, place=at)
-    held = [F.substituted(c, values) for c in conditions]
+    held = [formulas.substituted(c, values) for c in conditions]
     facts = [c for c in tests if c.kind != "const"]
     for loop in reversed(inner):
         made = replace(loop, body=(made,), mark="")

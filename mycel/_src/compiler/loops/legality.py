@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mycel._src.compiler.ir.dim_values import symbols_in
 from mycel._src.compiler.ir.dims import Atom, Dim, DimLike
-from mycel._src.compiler.loops import formulas as F
+from mycel._src.compiler.loops import formulas
 from mycel._src.compiler.loops.access_analysis import Site, extremes, lone_indices, sites
 from mycel._src.compiler.loops.formulas import Formula
 from mycel._src.compiler.loops.inequalities import System
@@ -38,7 +38,7 @@ class Element:
     """One place in an array as it is read or written, with the loops and conditions around it."""
 
     array: str
-    place: F.Place
+    place: formulas.Place
     loops: tuple[For, ...]
     conditions: tuple[Formula, ...]
     where: Where | None
@@ -55,8 +55,8 @@ def opposite(condition: Formula) -> Formula:
     """Return the condition that another one does not hold."""
     turned = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
     if condition.kind == "op" and condition.data in turned and condition.args[0].dtype.kind in "iu":
-        return F.operation(turned[condition.data], D.bool_, *condition.args)
-    return F.operation("logical_not", D.bool_, condition)
+        return formulas.operation(turned[condition.data], D.bool_, *condition.args)
+    return formulas.operation("logical_not", D.bool_, condition)
 
 
 def elements(
@@ -226,7 +226,7 @@ def meeting(loop: For) -> str | None:
     for name in dict.fromkeys(targets):
         if name in own:
             continue
-        axes: dict[int, F.Term] | None = None
+        axes: dict[int, formulas.Term] | None = None
         for s in found:
             touched = s.read.data if s.read is not None else getattr(s.statement, "array", None)
             if touched != name:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from mycel._src.compiler.ir.dim_values import substitute, symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike, maximum
-from mycel._src.compiler.loops import formulas as F
+from mycel._src.compiler.loops import formulas
 from mycel._src.compiler.loops.access_analysis import extremes, reads_in, step_of
 from mycel._src.compiler.loops.formulas import Formula
 from mycel._src.compiler.loops.inequalities import Linear, System, demands, without
@@ -304,7 +304,7 @@ def with_names(loop: For, indices: dict[str, str], arrays: dict[str, str]) -> Fo
         return tuple(made)
 
     def element(f: Formula) -> Formula:
-        return F.read(arrays.get(f.data, f.data), f.place, f.dtype)
+        return formulas.read(arrays.get(f.data, f.data), f.place, f.dtype)
 
     def target(s: Set) -> Set:
         return replace(s, array=arrays.get(s.array, s.array))
@@ -352,16 +352,18 @@ def _fillings(loop: For) -> Iterator[Statement]:
     """Yield statements that fill the private arrays of a loop."""
     for a in loop.private:
         if a.fill is not None:
-            yield each_element(a, f"{a.name}_at", functools.partial(_filling, a.name, F.constant(a.fill, a.dtype)))
+            yield each_element(
+                a, f"{a.name}_at", functools.partial(_filling, a.name, formulas.constant(a.fill, a.dtype))
+            )
 
 
-def _filling(name: str, value: Formula, place: F.Place) -> Set:
+def _filling(name: str, value: Formula, place: formulas.Place) -> Set:
     return Set(name, place, value)
 
 
 def _in_front(body: Sequence[Statement], names: set[str], index: Dim) -> tuple[Statement, ...]:
     def element(f: Formula) -> Formula:
-        return F.read(f.data, (index, *f.place), f.dtype) if f.data in names else f
+        return formulas.read(f.data, (index, *f.place), f.dtype) if f.data in names else f
 
     def target(x: Set) -> Set:
         return replace(x, place=(index, *x.place)) if x.array in names else x

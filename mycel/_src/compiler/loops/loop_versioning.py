@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from mycel._src.compiler.ir.dim_values import substitute, symbols_in
 from mycel._src.compiler.ir.dims import DimLike
-from mycel._src.compiler.loops import formulas as F
+from mycel._src.compiler.loops import formulas
 from mycel._src.compiler.loops.access_analysis import step_of
 from mycel._src.compiler.loops.dependences import plain
 from mycel._src.compiler.loops.inequalities import demands
@@ -55,7 +55,9 @@ def _versions(body: Sequence[Statement]) -> tuple[Statement, ...]:
     if not body:
         return ()
     if tests and not any(own & set(symbols_in(d)) for d in tests):
-        conditions = [F.operation("ge", D.bool_, F.index(d), F.constant(0, D.int64)) for d in tests]
+        conditions = [
+            formulas.operation("ge", D.bool_, formulas.index(d), formulas.constant(0, D.int64)) for d in tests
+        ]
         return (If(both(conditions), tuple([_fixed(s, tests) for s in body]), tuple(body)),)
     if len(body) > 1:
         return tuple([x for s in body for x in _versions((s,))])
@@ -91,7 +93,9 @@ def _with_own(loop: For) -> For:
     if len(loop.body) != 1 or not loop.private:
         return loop
     test = loop.body[0]
-    if not isinstance(test, If) or any(r.data in {a.name for a in loop.private} for r in F.reads_of(test.condition)):
+    if not isinstance(test, If) or any(
+        r.data in {a.name for a in loop.private} for r in formulas.reads_of(test.condition)
+    ):
         return loop
     parts = [
         (For(f"{loop.index}~", 0, 1, b, "serial", False, loop.private, loop.where),) for b in (test.body, test.other)

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from mycel._src.compiler.ir.dim_values import substitute, symbols_in
 from mycel._src.compiler.ir.dims import Dim, DimLike, is_zero
-from mycel._src.compiler.loops import formulas as F
+from mycel._src.compiler.loops import formulas
 from mycel._src.compiler.loops.access_analysis import lone_indices, reads_in, step_of
 from mycel._src.compiler.loops.formulas import Formula
 from mycel._src.compiler.loops.programs import (
@@ -89,7 +89,7 @@ def split(body: Sequence[Statement]) -> tuple[Statement, ...]:
 
 def _apart(s: If) -> bool:
     """Return whether the statements of a branch may be put under conditions of their own."""
-    return not ({r.data for r in F.reads_of(s.condition)} & written(s.body))
+    return not ({r.data for r in formulas.reads_of(s.condition)} & written(s.body))
 
 
 def _with(loop: For, part: tuple[Statement, ...]) -> For:
@@ -148,7 +148,7 @@ def both(conditions: Sequence[Formula]) -> Formula:
     """Return the condition that all of some hold."""
     made = conditions[0]
     for c in conditions[1:]:
-        made = F.operation("logical_and", D.bool_, made, c)
+        made = formulas.operation("logical_and", D.bool_, made, c)
     return made
 
 
@@ -171,7 +171,7 @@ def perfect(s: Statement) -> Perfect | None:
         if len(s.body) != 1:
             return None
         s = s.body[0]
-    reads = F.reads_of(s.value, *conditions, *[t for t in s.place if isinstance(t, Formula)])
+    reads = formulas.reads_of(s.value, *conditions, *[t for t in s.place if isinstance(t, Formula)])
     if any(r.data == s.array for r in reads):
         return None
     return Perfect(loops, conditions, s)
@@ -183,7 +183,7 @@ def within(position: DimLike, low: DimLike, high: DimLike) -> list[Formula]:
     for name, difference in (("ge", position - low), ("lt", position - high)):
         least, most = difference.bounds() if isinstance(difference, Dim) else (difference, difference)
         if (least < 0) if name == "ge" else (most >= 0):
-            made.append(F.operation(name, D.bool_, F.index(difference), F.constant(0, D.int64)))
+            made.append(formulas.operation(name, D.bool_, formulas.index(difference), formulas.constant(0, D.int64)))
     return made
 
 
@@ -240,7 +240,7 @@ def _solved(nest: Perfect, shape: Sequence[DimLike]) -> Perfect | None:
         return substitute(d, values)
 
     (write,) = mapped((nest.write,), position_of)
-    held = [F.substituted(c, values) for c in nest.conditions]
+    held = [formulas.substituted(c, values) for c in nest.conditions]
     assert isinstance(write, Set)
     return Perfect([*outer, *inner], [*conditions, *held], write)
 
@@ -267,7 +267,11 @@ def _axis(
             return None
         n, step = mine[0], steps[mine[0]]
         rest = element - substitute(position, {n: 0})
-        exact = F.operation("eq", D.bool_, F.index(rest % step), F.constant(0, D.int64)) if step > 1 else None
+        exact = (
+            formulas.operation("eq", D.bool_, formulas.index(rest % step), formulas.constant(0, D.int64))
+            if step > 1
+            else None
+        )
         if exact is None:
             return None
         return [For(name, 0, size, ())], [], {n: rest // step}, [exact]

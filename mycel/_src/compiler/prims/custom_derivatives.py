@@ -25,7 +25,7 @@ from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import Type, tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import Primitive, Sample, get_item, register
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.shape import zeros_like
 from mycel._src.foundation.bounded_caches import MANY, RememberedOf
 from mycel._src.foundation.dtype import float64
@@ -74,7 +74,7 @@ def _vjp(
     given = cotangents_of(inputs[:count], ct)
     result: list[Node | None] = [None] * len(inputs)
     if backward.outputs:
-        whole = C.call.node(*inputs[count:], *out, *given, graph=backward)
+        whole = control.call.node(*inputs[count:], *out, *given, graph=backward)
         for place, i in enumerate(wanted):
             result[count + i] = get_item(whole, place)
     return result
@@ -137,18 +137,18 @@ def all_nodes(graph: Graph) -> Iterator[Node]:
 
 
 def _kept_infer(*types: Type, graph: Graph, **params: Any) -> tuple[Type, ...]:
-    return C.results_of_call(graph, types)
+    return control.results_of_call(graph, types)
 
 
 def _kept_vjp(ct: Sequence[Node | None], out: Any, *operands: Node, graph: Graph, count: int, link: Any) -> Any:
     if any(c is not None for c in ct[count:]):
-        assert C.call.vjp is not None
-        return C.call.vjp(ct, out, *operands, graph=graph)
+        assert control.call.vjp is not None
+        return control.call.vjp(ct, out, *operands, graph=graph)
     present = tuple([c is not None for c in ct[:count]])
     backward, wanted = link.backward(present)
     result: list[Node | None] = [None] * len(operands)
     if backward is not None:
-        whole = C.call.node(
+        whole = control.call.node(
             *operands, *[out[i] for i in link.places], *[c for c in ct[:count] if c is not None], graph=backward
         )
         for place, i in enumerate(wanted):
@@ -160,12 +160,12 @@ kept_call: Primitive = register(
     Primitive(
         "kept_call",
         _kept_infer,
-        lambda *arrays, graph, **params: C.run_graph(graph, arrays),
+        lambda *arrays, graph, **params: control.run_graph(graph, arrays),
         _kept_vjp,
-        expand=lambda *operands, graph, **params: C.inline(
-            C.graph_for_call(graph, [o.type for o in operands]), operands
+        expand=lambda *operands, graph, **params: control.inline(
+            control.graph_for_call(graph, [o.type for o in operands]), operands
         ),
-        samples=(Sample(((3,), (3,)), {"graph": C._TRUE, "count": 1, "link": None}, differentiable=False),),
+        samples=(Sample(((3,), (3,)), {"graph": control._TRUE, "count": 1, "link": None}, differentiable=False),),
         dtypes=("float64",),
         doc="The outputs of a graph, with what its derivative needs.",
     )

@@ -16,8 +16,7 @@ from mycel._src.compiler.ir.dims import DimLike
 from mycel._src.compiler.ir.graph import Node, input_node
 from mycel._src.compiler.ir.graph import substitute as replace_nodes
 from mycel._src.compiler.ir.types import TensorType, tensor_type
-from mycel._src.compiler.loops import evaluation
-from mycel._src.compiler.loops import formulas as F
+from mycel._src.compiler.loops import evaluation, formulas
 from mycel._src.compiler.loops.adjoint import adjoint
 from mycel._src.compiler.loops.batching import batched
 from mycel._src.compiler.loops.formulas import Formula
@@ -115,7 +114,7 @@ def partials(f: Formula) -> list[Formula | None]:
         rule = REGISTRY[f.data].vjp
         found = [None] * len(nodes) if rule is None else rule(one, out, *nodes)
     known = dict(zip(nodes, f.args))
-    known[one], known[out] = F.constant(1, f.dtype), f
+    known[one], known[out] = formulas.constant(1, f.dtype), f
     return [None if n is None else _as_formula(n, known) for n in found]
 
 
@@ -124,11 +123,11 @@ def _as_formula(node: Node, known: dict[Node, Formula]) -> Formula:
     found = known.get(node)
     if found is None:
         if node.is_constant:
-            found = F.constant(node.value.reshape(()).item(), node.dtype)
+            found = formulas.constant(node.value.reshape(()).item(), node.dtype)
         elif node.op in ("reshape", "broadcast", "identity", "stop_gradient"):
             found = _as_formula(node.inputs[0], known)
         else:
-            found = F.operation(node.op, node.dtype, *[_as_formula(i, known) for i in node.inputs])
+            found = formulas.operation(node.op, node.dtype, *[_as_formula(i, known) for i in node.inputs])
         known[node] = found
     return found
 
@@ -182,7 +181,7 @@ def _windows(dtype: DType) -> Program:
     x, w = (Array(name, dtype, (size_of(name, 0),)) for name in "xw")
     y = Array("y", dtype, (size_of("x", 0) - size_of("w", 0) + 1,), 0.0)
     i, k = index_of("i"), index_of("k")
-    value = F.operation("mul", dtype, F.read("x", (i + k,), dtype), F.read("w", (k,), dtype))
+    value = formulas.operation("mul", dtype, formulas.read("x", (i + k,), dtype), formulas.read("w", (k,), dtype))
     body = For("k", 0, size_of("w", 0), (Set("y", (i,), value, "add"),))
     return Program("windows", (x, w), (y,), (), (For("i", 0, y.shape[0], (body,)),))
 

@@ -26,7 +26,7 @@ from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims import sort_and_scan as O
+from mycel._src.compiler.prims import sort_and_scan
 from mycel._src.compiler.prims.base import Primitive, Sample, constant, register
 from mycel._src.compiler.prims.factors import Factor, named, starts_by_axis
 from mycel._src.foundation.dtype import DType, float32, float64, int32, uint32, uint64
@@ -324,4 +324,4 @@ def bernoulli_of_part(
 
 def permutation(state: Node, n: DimLike) -> Node:
     """Return the int32 numbers 0 .. n - 1 in random order: that of n random 64-bit numbers."""
-    return O.sort.outputs(random_bits(state, shape=(n,), dtype=uint64), axis=0, descending=False)[1]
+    return sort_and_scan.sort.outputs(random_bits(state, shape=(n,), dtype=uint64), axis=0, descending=False)[1]

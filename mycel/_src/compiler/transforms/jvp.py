@@ -18,7 +18,7 @@ from typing import Any
 from mycel._src.compiler.ir.graph import Graph, Node, at, input_node, substitute, toposort
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import GET_ITEM, SERVICES, get_item, outputs_of
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.control_flow.recompute import recompute
 from mycel._src.compiler.prims.control_flow.recursion import bind, derived_label, differentiable, recur, recursion
 from mycel._src.compiler.prims.control_flow.while_gradient import push_while_grad, tangent_loop, while_grad
@@ -165,14 +165,14 @@ def _push_cond(node: Node, tangents: Tangents) -> tuple[Sequence[Node], Tangents
     kept = sorted({i for g in (true, false) for i in tangent_graph(g, active)[1]})
     branches = [tangent_graph(g, active, kept)[0] for g in (true, false)]
     given = [t for t in changes if t is not None]
-    whole = C.cond.node(node.inputs[0], *operands, *given, true=branches[0], false=branches[1])
+    whole = control.cond.node(node.inputs[0], *operands, *given, true=branches[0], false=branches[1])
     return _split(whole, len(node.type), kept)
 
 
 def _push_call(node: Node, tangents: Tangents) -> tuple[Sequence[Node], Tangents]:
     active = [i for i, t in enumerate(tangents) if t is not None]
-    graph, kept = tangent_graph(C.graph_for_call(node.params["graph"], [i.type for i in node.inputs]), active)
-    whole = C.call.node(*node.inputs, *[t for t in tangents if t is not None], graph=graph)
+    graph, kept = tangent_graph(control.graph_for_call(node.params["graph"], [i.type for i in node.inputs]), active)
+    whole = control.call.node(*node.inputs, *[t for t in tangents if t is not None], graph=graph)
     return _split(whole, len(node.type), kept)
 
 
@@ -199,7 +199,7 @@ def _push_loop(node: Node, tangents: Tangents) -> tuple[Sequence[Node], Tangents
     params = tangent_loop(node.params["test"], body, carried, moving, fixed)
     values, rest = node.inputs[:carried], node.inputs[carried:]
     drift = [t for t in tangents[carried:] if t is not None]
-    whole = C.while_loop.node(*values, *start, *rest, *drift, **params)
+    whole = control.while_loop.node(*values, *start, *rest, *drift, **params)
     return _split(whole, carried, moving)
 
 
@@ -227,14 +227,14 @@ def _push_custom(node: Node, tangents: Tangents) -> tuple[Sequence[Node], Tangen
 
 
 _RULES: dict[Any, Callable[[Node, Tangents], tuple[Sequence[Node], Tangents]]] = {
-    C.cond: _push_cond,
-    C.call: _push_call,
+    control.cond: _push_cond,
+    control.call: _push_call,
     custom: _push_custom,
     kept_call: _push_call,
     recompute: _push_call,
     recursion: _push_recursion,
     recur: _push_recur,
-    C.while_loop: _push_loop,
+    control.while_loop: _push_loop,
     while_grad: push_while_grad,
 }
 

@@ -13,7 +13,7 @@ from mycel._src.compiler.ir.dims import Dim, DimLike, maximum
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import CONSTANT, GET_ITEM
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.shape import BROADCAST_TO, SIZE
 
 __all__ = ["most_rounds"]
@@ -57,7 +57,7 @@ def _conditions(node: Node) -> Iterator[Node]:
     elif node.prim is E.SELECT and _is_false(node.inputs[2]):
         yield from _conditions(node.inputs[0])
         yield from _conditions(node.inputs[1])
-    elif node.prim is GET_ITEM and node.inputs[0].prim is C.cond:
+    elif node.prim is GET_ITEM and node.inputs[0].prim is control.cond:
         choice = node.inputs[0]
         other = choice.params["false"]
         given = dict(zip(other.inputs, choice.inputs[1:]))

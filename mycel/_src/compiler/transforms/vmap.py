@@ -33,7 +33,7 @@ from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import CONSTANT, GET_ITEM, Cost, Primitive, constant, get_item, outputs_of
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.control_flow.recompute import recompute
 from mycel._src.compiler.prims.control_flow.recursion import recur, recursion
 from mycel._src.compiler.prims.control_flow.while_gradient import while_grad
@@ -162,7 +162,7 @@ class _Batch:
         test_inputs = [input_node(v.type, "operand") for v in inputs]
         test = Graph(test_inputs, [E.lt(test_inputs[0], constant(self.size, int32))], "test")
         body = Graph(inputs, after, f"each_{prim.name}")
-        whole = C.while_loop.node(*start, *operands, test=test, body=body, carried=len(start))
+        whole = control.while_loop.node(*start, *operands, test=test, body=body, carried=len(start))
         parts: list[Value] = [(get_item(whole, k + 1), 0) for k in range(len(kinds))]
         return parts if isinstance(node.type, tuple) else parts[0]
 
@@ -242,11 +242,11 @@ class _Batch:
             return given[0][p["index"]] if isinstance(given[0], tuple) else given[0]
         if not any(given):
             return self._recurs(node)
-        if node.prim is C.cond:
+        if node.prim is control.cond:
             return self._cond_flags(given, p["true"], p["false"])
-        if node.prim is C.while_loop:
+        if node.prim is control.while_loop:
             return self._loop_flags(given, **p)[0][: p["carried"]]
-        return self._flags(p["graph"], given) if node.prim in (C.call, recompute) else True
+        return self._flags(p["graph"], given) if node.prim in (control.call, recompute) else True
 
     def _recurs(self, node: Node) -> bool:
         """Return whether a node is, or has in its graphs, a `recur` of a mapped recursion."""
@@ -280,7 +280,7 @@ class _Batch:
     def _call(self, node: Node, given: Sequence[Value]) -> Values:
         prim, params = node.prim, dict(node.params)
         assert prim is not None
-        graph = C.graph_for_call(params["graph"], [i.type for i in node.inputs])
+        graph = control.graph_for_call(params["graph"], [i.type for i in node.inputs])
         flags = tuple([a is not None for _, a in given])
         wanted = self._flags(graph, flags)
         operands = [self._front(v) if f else v[0] for v, f in zip(given, flags)]
@@ -322,7 +322,7 @@ class _Batch:
             wanted = self._cond_flags((False, *flags), true, false)
             sides = [self._graph(g, flags, wanted) for g in (true, false)]
             values = [self._front(v) if f else v[0] for v, f in zip(operands, flags)]
-            return _parts(C.cond.node(pred[0], *values, true=sides[0], false=sides[1]), wanted)
+            return _parts(control.cond.node(pred[0], *values, true=sides[0], false=sides[1]), wanted)
         chosen = self._front(pred)
         taken = self._side(true, chosen, operands)
         others = self._side(false, E.logical_not(chosen), operands)
@@ -362,7 +362,7 @@ class _Batch:
         flags = [v[1] is not None for v in found]
         results = [self._front(v) if f else v[0] for v, f in zip(found, flags)]
         empty = [input_node(v.type, "operand") for v in operands]
-        whole = C.cond.node(
+        whole = control.cond.node(
             R.reduce_any(chosen, axes=(0,), keepdims=False),
             *operands,
             true=Graph(inputs, results, name),
@@ -378,7 +378,9 @@ class _Batch:
             graphs = self._masked_loop(test, body, flags)
         else:
             graphs = self._graph(test, flags, (False,)), self._graph(body, flags, flags[:carried])
-        return _parts(C.while_loop.node(*operands, test=graphs[0], body=graphs[1], carried=carried), flags[:carried])
+        return _parts(
+            control.while_loop.node(*operands, test=graphs[0], body=graphs[1], carried=carried), flags[:carried]
+        )
 
     def _masked_loop(self, test: Graph, body: Graph, flags: Flags) -> tuple[Graph, Graph]:
         """Return a test and a body that continue while any example does.
@@ -490,7 +492,7 @@ def _weight(graph: Graph) -> float:
     for node in graph.nodes:
         prim = node.prim
         assert prim is not None
-        if prim is C.cond:
+        if prim is control.cond:
             total += _weight(node.params["true"]) + _weight(node.params["false"])
         elif prim is not CONSTANT and (_may_trap(node) or prim.cost is Cost.HEAVY):
             return float("inf")
@@ -498,11 +500,11 @@ def _weight(graph: Graph) -> float:
     return total
 
 
-_UNENDING = (C.while_loop, while_grad, recursion, recur)
+_UNENDING = (control.while_loop, while_grad, recursion, recur)
 RULES: dict[Primitive, Callable[[_Batch, Node, Sequence[Value]], Values]] = {
-    C.cond: _Batch._cond,
-    C.while_loop: _Batch._while,
-    C.call: _Batch._call,
+    control.cond: _Batch._cond,
+    control.while_loop: _Batch._while,
+    control.call: _Batch._call,
     recompute: _Batch._call,
     while_grad: _Batch._while_grad,
     custom: _Batch._custom,

@@ -15,7 +15,7 @@ from typing import Any
 
 from mycel._src.compiler.ir.dim_values import symbols_in
 from mycel._src.compiler.ir.graph import Graph, Node, toposort
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.custom_derivatives import refusal as refusal_of
 from mycel._src.compiler.prims.elementwise import identity
 from mycel._src.compiler.prims.nonzero_positions import positions
@@ -248,7 +248,7 @@ class Version:
             for t in (*tensors, *self.tensors):
                 _buffer(t)
         graph = specialize(self.graph, self.sizes) if self.sizes and context.is_staging else self.graph
-        out = context.emit(C.call, [*tensors, *self.tensors], {"graph": graph})
+        out = context.emit(control.call, [*tensors, *self.tensors], {"graph": graph})
         for i, place in self.writes:
             self.ways[i]()._replace(out[place])
         for i, place in self.argument_writes:

@@ -23,7 +23,7 @@ from mycel._src.compiler.ir.graph import Graph, Node, input_node, substitute
 from mycel._src.compiler.ir.structural_hash import structural_hash
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims.base import Primitive, constant, outputs_of
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.custom_derivatives import kept_call
 from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.compiler.transforms.residuals import link
@@ -156,7 +156,7 @@ class _Call:
         self.result: Any = types[0] if kind is None else types
         self.only: Any = None
         node = graph.outputs[0]
-        if kind is None and node.inputs == graph.inputs and node.prim not in (C.call, kept_call):
+        if kind is None and node.inputs == graph.inputs and node.prim not in (control.call, kept_call):
             self.only = node.prim, node.params
         self.views: dict[Any, Any] | None = {} if any(n.prim is matmul for n in graph.nodes) else None
         self.smooth = tuple([bool(i.type.dtype.is_differentiable) for i in graph.inputs])

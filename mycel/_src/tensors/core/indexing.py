@@ -28,7 +28,7 @@ from mycel._src.compiler.ir.dims import Dim, DimLike
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import broadcast_shapes
-from mycel._src.compiler.prims.indexing import dynamic_slicing as B
+from mycel._src.compiler.prims.indexing import dynamic_slicing
 from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.engines import buffers
 from mycel._src.foundation import dtype as D
@@ -127,7 +127,7 @@ def _block_step(x: Tensor, entries: Sequence[Any]) -> views.Step:
     """
     _check_known(x, entries)
     starts, sizes = _starts(x, entries)
-    return B.dynamic_slice, {"sizes": tuple(sizes)}, tuple(starts)
+    return dynamic_slicing.dynamic_slice, {"sizes": tuple(sizes)}, tuple(starts)
 
 
 def _reshaped(x: Tensor, shape: tuple[DimLike, ...]) -> Tensor:
@@ -381,7 +381,7 @@ def _writer(shape: tuple[Any, ...], whole: tuple[Any, ...]) -> Any:
 
     @fused
     def with_block(x: Tensor, value: Tensor, *starts: Tensor) -> Tensor:
-        return apply(B.dynamic_update_slice, x, _reshaped(_fitted(value, shape), whole), *starts)
+        return apply(dynamic_slicing.dynamic_update_slice, x, _reshaped(_fitted(value, shape), whole), *starts)
 
     return with_block
 
@@ -472,7 +472,7 @@ def _written_at(x: Tensor, entries: Sequence[Any], value: Tensor) -> Tensor:
     block = views.derived(x, (_block_step(x, own),))
     steps = Axes(block.shape, tuple(0 if isinstance(e, Tensor) else e for e in entries)).steps
     starts, _ = _starts(x, own)
-    return apply(B.dynamic_update_slice, x, _written_slice(block, steps, value), *starts)
+    return apply(dynamic_slicing.dynamic_update_slice, x, _written_slice(block, steps, value), *starts)
 
 
 def _scattered(x: Tensor, axes: Axes, value: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from mycel._src.compiler.ir.dims import Dim, DimLike, InconclusiveDimension, is_
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.indexing import dynamic_slicing as B
+from mycel._src.compiler.prims.indexing import dynamic_slicing
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.bounded_caches import MANY, Remembered
 from mycel._src.foundation.system import locks
@@ -324,7 +324,7 @@ def _put_diagonal(base: Tensor, shape: Any, value: Tensor, operands: Any) -> Ten
 
 
 def _put_dynamic(base: Tensor, shape: Any, value: Tensor, operands: Any, *, sizes: Any) -> Tensor:
-    return eager.apply(B.dynamic_update_slice, base, value, *operands)
+    return eager.apply(dynamic_slicing.dynamic_update_slice, base, value, *operands)
 
 
 _PUT: dict[Any, Put] = {
@@ -334,11 +334,11 @@ _PUT: dict[Any, Put] = {
     S.reverse: lambda base, shape, value, operands, *, axes: eager.apply(S.reverse, value, axes=axes),
     S.SLICE: _put_slice,
     S.BROADCAST_TO: _put_broadcast,
-    B.dynamic_slice: _put_dynamic,
+    dynamic_slicing.dynamic_slice: _put_dynamic,
     DIAGONAL: _put_diagonal,
 }
 SHARING = frozenset((S.RESHAPE, E.identity))  # steps whose result is the very memory that they take
-_READING = frozenset((S.SLICE, B.dynamic_slice, DIAGONAL))  # steps that leave elements out
+_READING = frozenset((S.SLICE, dynamic_slicing.dynamic_slice, DIAGONAL))  # steps that leave elements out
 
 
 def put_block(x: Tensor, firsts: Sequence[DimLike], strides: Sequence[int], value: Tensor) -> Tensor:
@@ -352,7 +352,7 @@ def put_block(x: Tensor, firsts: Sequence[DimLike], strides: Sequence[int], valu
         return eager.apply(E.identity, value)
     if set(strides) <= {1}:
         starts = [as_tensor(a, D.int64) if isinstance(a, Dim) else scalar(a, D.int64) for a in firsts]
-        return eager.apply(B.dynamic_update_slice, x, value, *starts)
+        return eager.apply(dynamic_slicing.dynamic_update_slice, x, value, *starts)
     # The block spread out by its strides, and where it lies.
     high = tuple(d - (a + (n - 1) * s + 1) for d, a, n, s in zip(x.shape, firsts, whole, strides))
     layout = {"low": tuple(firsts), "high": high, "interior": tuple(s - 1 for s in strides)}
@@ -448,7 +448,7 @@ def _layout(kind: Any, params: Any, sizes: Any, strides: Any) -> tuple[Any, Any]
         new = len(shape) - len(sizes)
         own = tuple(0 if isinstance(d, int) and d == 1 else t for d, t in zip(sizes, strides))
         return shape, (0,) * new + own
-    if kind is B.dynamic_slice:
+    if kind is dynamic_slicing.dynamic_slice:
         return params["sizes"], strides
     if kind is DIAGONAL:
         return sizes[:-1], (*strides[:-2], strides[-2] + strides[-1])

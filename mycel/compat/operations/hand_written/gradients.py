@@ -15,7 +15,7 @@ from mycel import ops
 from mycel._src.staging.derivatives import vjp
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.compat.operations.hand_written import layers, shapes
-from mycel.mint.nn import functional as F
+from mycel.mint.nn import functional
 
 __all__ = [
     "GRADIENTS",
@@ -97,43 +97,45 @@ GRADIENTS: dict[str, Callable[..., Any]] = {
     "avg_pool2d_grad": _gradient(
         f"grad image {_POOL}",
         "image",
-        lambda image, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: F.avg_pool2d(
-            image, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        lambda image, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
+            functional.avg_pool2d(image, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
         ),
     ),
     "avg_pool3d_grad_ext": _gradient(
         f"grad input {_POOL}",
         "input",
-        lambda input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: F.avg_pool3d(
-            input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        lambda input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
+            functional.avg_pool3d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
         ),
     ),
     "binary_cross_entropy_with_logits_backward": _gradient(
         "grad_output input target weight posWeight reduction",
         "input",
-        lambda input, target, weight, posWeight, reduction: F.binary_cross_entropy_with_logits(
+        lambda input, target, weight, posWeight, reduction: functional.binary_cross_entropy_with_logits(
             input, target, weight, reduction, posWeight
         ),
     ),
     "gelu_grad_ext": _gradient(
-        "grad input approximate", "input", lambda input, approximate: F.gelu(input, approximate=approximate)
+        "grad input approximate", "input", lambda input, approximate: functional.gelu(input, approximate=approximate)
     ),
     "hardtanh_grad": _gradient(
-        "dout input min_val max_val", "input", lambda input, min_val, max_val: F.hardtanh(input, min_val, max_val)
+        "dout input min_val max_val",
+        "input",
+        lambda input, min_val, max_val: functional.hardtanh(input, min_val, max_val),
     ),
     "kl_div_grad": _gradient(
         "grad_output input target reduction log_target",
         "input",
-        lambda input, target, reduction, log_target: F.kl_div(input, target, reduction, log_target),
+        lambda input, target, reduction, log_target: functional.kl_div(input, target, reduction, log_target),
     ),
     "l1_loss_backward_ext": _gradient(
         "grad_output input target reduction",
         "input",
-        lambda input, target, reduction: F.l1_loss(input, target, reduction),
+        lambda input, target, reduction: functional.l1_loss(input, target, reduction),
     ),
-    "mish_grad_ext": _gradient("dout x", "x", lambda x: F.mish(x)),
+    "mish_grad_ext": _gradient("dout x", "x", lambda x: functional.mish(x)),
     "mse_loss_grad_ext": _gradient(
-        "dout x target reduction", "x", lambda x, target, reduction: F.mse_loss(x, target, reduction)
+        "dout x target reduction", "x", lambda x, target, reduction: functional.mse_loss(x, target, reduction)
     ),
     "reflection_pad1d_grad": _gradient("grad_output input padding", "input", shapes.reflection_pad1d),
     "reflection_pad2d_grad": _gradient("grad_output input padding", "input", shapes.reflection_pad2d),
@@ -142,11 +144,11 @@ GRADIENTS: dict[str, Callable[..., Any]] = {
     "replication_pad2d_grad": _gradient("grad_output input padding", "input", shapes.replication_pad2d),
     "replication_pad3d_grad": _gradient("grad_output input padding", "input", shapes.replication_pad3d),
     "softplus_grad_ext": _gradient(
-        "dout x beta threshold", "x", lambda x, beta, threshold: F.softplus(x, beta, threshold)
+        "dout x beta threshold", "x", lambda x, beta, threshold: functional.softplus(x, beta, threshold)
     ),
     "swiglu_grad": _gradient("grad_output input dim", "input", lambda input, dim: ops.swiglu(input, dim)),
     "threshold_grad": _gradient(
-        "grad_output input threshold", "input", lambda input, threshold: F.threshold(input, threshold, 0.0)
+        "grad_output input threshold", "input", lambda input, threshold: functional.threshold(input, threshold, 0.0)
     ),
     "upsample_bicubic2d_grad": _resized(layers.upsample_bicubic2d),
     "upsample_bilinear2d_grad": _resized(layers.upsample_bilinear2d),
@@ -172,7 +174,7 @@ def elu_grad_ext(dout: Any, x_or_out: Any, alpha: float = 1.0, is_result: bool =
     """
     if is_result:
         return ops.where(x_or_out > 0, dout, dout * (x_or_out + alpha))
-    return pulled(lambda x: F.elu(x, alpha), dout, x_or_out)
+    return pulled(lambda x: functional.elu(x, alpha), dout, x_or_out)
 
 
 def leaky_relu_grad_ext(dy: Any, input: Any, negative_slope: float = 0.01, is_result: bool = False) -> Tensor:
@@ -300,7 +302,7 @@ def nll_loss2d_grad(
     `input`, `target`, `weight`, `reduction` and `ignore_index` are those of it; `total_weight`
     is its second result.
     """
-    return pulled(lambda x: F.nll_loss(x, target, weight, ignore_index, reduction), loss_grad, input)
+    return pulled(lambda x: functional.nll_loss(x, target, weight, ignore_index, reduction), loss_grad, input)
 
 
 def _resized_back(grads: Any, size: Any, align_corners: bool, half_pixel_centers: bool) -> Tensor:

@@ -13,7 +13,7 @@ from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import GET_ITEM
-from mycel._src.compiler.prims.neural import normalization as N
+from mycel._src.compiler.prims.neural import normalization
 from mycel.formats.onnx.export.operand_matching import Users, channels_of, inverse_root, number_of, one_node, pairs
 from mycel.formats.onnx.export.writer import Match, Writer
 
@@ -47,7 +47,11 @@ def _item(node: Node, axes: tuple[int, ...], number: int) -> Node | None:
         return None
     item = node.inputs[0]
     source = item.inputs[0]
-    if item.params["index"] != number or source.prim is not N.moments or tuple(source.params["axes"]) != axes:
+    if (
+        item.params["index"] != number
+        or source.prim is not normalization.moments
+        or tuple(source.params["axes"]) != axes
+    ):
         return None
     shape = source.inputs[0].shape
     kept = tuple(1 if i in axes else n for i, n in enumerate(shape))

@@ -18,14 +18,12 @@ import numpy as np
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import matrix_product as L
+from mycel._src.compiler.prims import matrix_product
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import GET_ITEM, Primitive
-from mycel._src.compiler.prims.convolution import conv as C
-from mycel._src.compiler.prims.convolution import window as W
-from mycel._src.compiler.prims.neural import attention as A
-from mycel._src.compiler.prims.neural import recurrence as Q
+from mycel._src.compiler.prims.convolution import conv, window
+from mycel._src.compiler.prims.neural import attention, recurrence
 from mycel._src.compiler.prims.neural.quantisation import dequantize, fake_quant, quantize
 from mycel.formats.onnx.export.normalization_patterns import batch_norm, group_norm, layer_norm, rms_norm
 from mycel.formats.onnx.export.operand_matching import (
@@ -61,7 +59,7 @@ def matched(node: Node, users: Users) -> Match | None:
 def _biased_conv(node: Node, users: Users) -> Match | None:
     for image, offset in pairs(node, E.add):
         bias = channels_of(offset, node)
-        if bias is None or image.prim is not C.conv or len(users[image]) > 1:
+        if bias is None or image.prim is not conv.conv or len(users[image]) > 1:
             continue
         params = image.params
         pads = padding_of(params["padding"])
@@ -83,7 +81,7 @@ def _is_turned(node: Node) -> bool:
 
 def _gemm(node: Node, users: Users) -> Match | None:
     for product, bias in pairs(node, E.add):
-        if product.prim is not L.matmul or len(users[product]) > 1 or len(product.shape) != 2:
+        if product.prim is not matrix_product.matmul or len(users[product]) > 1 or len(product.shape) != 2:
             continue
         x, weight = product.inputs
         if len(x.shape) != 2 or len(weight.shape) != 2 or len(bias.shape) != 1 or not node.dtype.is_floating:
@@ -104,7 +102,7 @@ def _average(node: Node, users: Users) -> Match | None:
     number = number_of(count)
     if number is None:
         return None
-    if total.prim is W.window_sum and node.dtype.is_floating and number == math.prod(total.params["window"]):
+    if total.prim is window.window_sum and node.dtype.is_floating and number == math.prod(total.params["window"]):
         pads = padding_of(total.params["padding"])
         made = {"kernel_shape": total.params["window"], "strides": total.params["strides"], "count_include_pad": 1}
         if pads is None:
@@ -371,7 +369,7 @@ def _recurrence(node: Node, users: Users) -> Match | None:
     """Match a recurrent layer in one direction, whose input is one product."""
     mode, masked = node.params["mode"], node.params["masked"]
     steps, again, bias, first, *rest = node.inputs
-    if masked or mode not in _GATES or steps.prim is not L.matmul or not node.inputs[0].dtype.is_floating:
+    if masked or mode not in _GATES or steps.prim is not matrix_product.matmul or not node.inputs[0].dtype.is_floating:
         return None
     wanted = 3 if mode == "lstm" else 2
     asked = [u.params["index"] for u in users[node] if u.prim is GET_ITEM]
@@ -422,13 +420,13 @@ def _recurrence(node: Node, users: Users) -> Match | None:
 
 Pattern = Callable[[Node, Users], Match | None]
 _PATTERNS: dict[Primitive, tuple[Pattern, ...]] = {
-    A.attention: (_attention,),
+    attention.attention: (_attention,),
     E.add: (rounded_layer, batch_norm, layer_norm, group_norm, _biased_conv, _gemm, _softplus),
     E.div: (_average,),
     E.minimum: (_clip,),
     E.mul: (_gelu, _gelu_halved, _hard_swish, _selu, rms_norm),
     E.SELECT: (_hard_sigmoid, _clip, _relu, _leaky_relu, _elu, _cut_softplus),
-    Q.recurrence: (_recurrence,),
+    recurrence.recurrence: (_recurrence,),
     S.RESHAPE: (blocks,),
     dequantize: (rounded,),
     fake_quant: (rounded,),

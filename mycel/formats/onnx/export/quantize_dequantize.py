@@ -17,9 +17,9 @@ import numpy as np
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import matrix_product as L
+from mycel._src.compiler.prims import matrix_product
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.convolution import conv as C
+from mycel._src.compiler.prims.convolution import conv
 from mycel._src.compiler.prims.neural.quantisation import dequantize, fake_quant, quantize
 from mycel._src.compiler.transforms.quantise.graph_freezing import array_of, computed
 from mycel._src.foundation.dtype import DType, float32
@@ -185,10 +185,10 @@ def rounded_layer(node: Node, users: Users) -> Match | None:
     """Match a convolution or product of rounded values and weights with a constant bias."""
     for layer, offset in pairs(node, E.add):
         bias = array_of(offset)
-        if bias is None or layer.prim not in (C.conv, L.matmul) or len(users[layer]) > 1:
+        if bias is None or layer.prim not in (conv.conv, matrix_product.matmul) or len(users[layer]) > 1:
             continue
         x, weight = layer.inputs
-        image = layer.prim is C.conv
+        image = layer.prim is conv.conv
         steps = x.prim in (fake_quant, dequantize) and weight.prim is fake_quant
         if not steps or layer.shape != node.shape:
             continue
@@ -217,14 +217,14 @@ def _is_line(bias: Array, node: Node, image: bool) -> bool:
 
 def _layer(layer: Node, x: Node, weight: Node, steps: Array, sizes: Array) -> Match | None:
     params = layer.params
-    pads = padding_of(params["padding"]) if layer.prim is C.conv else []
+    pads = padding_of(params["padding"]) if layer.prim is conv.conv else []
     if pads is None:
         return None
 
     def write(w: Writer, names: list[str]) -> str:
         scale = _Scale(sizes, np.zeros(sizes.shape), 0)
         given = [*names, _constant(w, steps, "int32", scale)]
-        if layer.prim is L.matmul:
+        if layer.prim is matrix_product.matmul:
             return str(w.emit("Gemm", given))
         made = {"strides": params["strides"], "pads": pads, "dilations": params["dilation"]}
         return str(w.emit("Conv", given, group=int(params["groups"]), **made))

@@ -9,7 +9,7 @@ from mycel import ops
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.convolution import conv as C
+from mycel._src.compiler.prims.convolution import conv
 from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor
@@ -212,7 +212,7 @@ def _rotary(op: Operation, x: Tensor, cos: Tensor, sin: Tensor, places: Any = No
 def _causal_conv(op: Operation, x: Tensor, w: Tensor, bias: Any = None, past: Any = None) -> Any:
     k, channels = w.shape[2], x.shape[1]
     wide = pad(x, (0, 0, k - 1), (0, 0, 0)) if past is None else apply(S.CONCAT, past, x, axis=2)
-    found = apply(C.conv, wide, w, strides=(1,), padding=((0, 0),), dilation=(1,), groups=channels)
+    found = apply(conv.conv, wide, w, strides=(1,), padding=((0, 0),), dilation=(1,), groups=channels)
     if bias is not None:
         found = apply(E.add, found, reshaped(bias, (channels, 1)))
     if op.get("activation", "none") in ("silu", "swish"):

@@ -13,8 +13,7 @@ from mycel._src.compiler.ir.dims import Dim, product
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.convolution import conv as C
-from mycel._src.compiler.prims.convolution import window as W
+from mycel._src.compiler.prims.convolution import conv, window
 from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor
@@ -109,7 +108,7 @@ def convolved(op: Operation, x: Tensor, w: Tensor) -> Tensor:
     if any(isinstance(p, int) and p < 0 for pair in padding for p in pair):
         x = pad(x, (0, 0, *at.low), (0, 0, *at.high))
         padding = ((0, 0),) * len(padding)
-    return apply(C.conv, x, w, strides=at.strides, padding=padding, dilation=at.dilations, groups=op.get("group", 1))
+    return apply(conv.conv, x, w, strides=at.strides, padding=padding, dilation=at.dilations, groups=op.get("group", 1))
 
 
 def _biased(x: Tensor, bias: Any) -> Tensor:
@@ -143,7 +142,7 @@ def _conv_transpose(op: Operation, x: Tensor, w: Tensor, bias: Any = None) -> Te
         high.append(extra[i] - b)
     shape = (x.shape[0], w.shape[1] * groups, *whole)
     found = apply(
-        C.conv_grad_input,
+        conv.conv_grad_input,
         x,
         w,
         input_shape=shape,
@@ -190,7 +189,7 @@ def _max_pool(op: Operation, x: Tensor) -> Any:
     least = limits_of(x)[0]
     if op.count == 1:
         if _dense(at):
-            return apply(W.window_max, x, window=at.kernel, strides=at.strides, padding=at.padding)
+            return apply(window.window_max, x, window=at.kernel, strides=at.strides, padding=at.padding)
         parts = _parts(x, at, least)
         found = parts[0]
         for part in parts[1:]:
@@ -225,7 +224,7 @@ def _places(x: Tensor, at: Windows, by_column: bool) -> Array:
 
 def _window_sums(x: Tensor, at: Windows) -> Tensor:
     if _dense(at):
-        return apply(W.window_sum, x, window=at.kernel, strides=at.strides, padding=at.padding)
+        return apply(window.window_sum, x, window=at.kernel, strides=at.strides, padding=at.padding)
     parts = _parts(x, at, 0)
     found = parts[0]
     for part in parts[1:]:

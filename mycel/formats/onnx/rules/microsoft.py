@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims.neural import quantisation as Q
+from mycel._src.compiler.prims.neural import quantisation
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.dtype import from_any
 from mycel._src.tensors.core.tensor import Tensor
@@ -27,7 +27,7 @@ _DOMAIN = "com.microsoft"
 def _real(x: Any, scale: Any, zero: Any) -> Tensor:
     x, size = tensor(x), reshaped(tensor(scale), ())
     offset = scalar(0, size) if zero is None else as_type(reshaped(tensor(zero), ()), size.dtype)
-    made: Tensor = apply(Q.dequantize, x, size, offset)
+    made: Tensor = apply(quantisation.dequantize, x, size, offset)
     return made
 
 
@@ -38,7 +38,7 @@ def _steps(op: Operation, x: Tensor, scale: Any, zero: Any, like: Any) -> Tensor
     size, ends = reshaped(tensor(scale), ()), np.iinfo(kind)
     offset = scalar(0, size) if zero is None else as_type(reshaped(tensor(zero), ()), size.dtype)
     more = {"low": int(ends.min), "high": int(ends.max), "ties": "even", "dtype": from_any(kind)}
-    made: Tensor = apply(Q.quantize, x, size, offset, **more)
+    made: Tensor = apply(quantisation.quantize, x, size, offset, **more)
     return made
 
 
@@ -141,7 +141,7 @@ def _gemm(
     if op.get("alpha", 1.0) != 1.0:
         factor = apply(E.mul, factor, scalar(op.get("alpha"), factor))
     if scale is None:
-        made: Tensor = apply(Q.dequantize, total, factor, scalar(0, factor))
+        made: Tensor = apply(quantisation.dequantize, total, factor, scalar(0, factor))
         return made
     if zero is None:
         raise op.refused("a result with a scale and without a zero point")

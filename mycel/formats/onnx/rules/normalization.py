@@ -10,9 +10,9 @@ from mycel import ops
 from mycel._src.compiler.ir.dims import product
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
-from mycel._src.compiler.prims.convolution import window as W
+from mycel._src.compiler.prims.convolution import window
 from mycel._src.compiler.prims.indexing import index as I
-from mycel._src.compiler.prims.neural import normalization as N
+from mycel._src.compiler.prims.neural import normalization
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import (
@@ -44,7 +44,7 @@ def _stash(op: Operation, x: Tensor) -> Tensor:
 def standardized(x: Tensor, axes: tuple[int, ...], epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return a tensor with mean 0 and variance 1 along axes, the mean and the inverse deviation."""
     kept = [1 if i in axes else n for i, n in enumerate(x.shape)]
-    middle, spread = (reshaped(v, kept) for v in apply(N.moments, x, axes=axes))
+    middle, spread = (reshaped(v, kept) for v in apply(normalization.moments, x, axes=axes))
     apart = apply(E.sub, x, middle)
     inverse = apply(E.rsqrt, apply(E.add, spread, scalar(epsilon, x)))
     return apply(E.mul, apart, inverse), middle, inverse
@@ -143,7 +143,7 @@ def _lrn(op: Operation, x: Tensor) -> Tensor:
     lines = reshaped(apply(E.mul, x, x), (shape[0], 1, shape[1], product(shape[2:])))
     low = (size - 1) // 2
     wide = pad(lines, (0, 0, low, 0), (0, 0, size - 1 - low, 0))
-    total = apply(W.window_sum, wide, window=(size, 1), strides=(1, 1), padding=((0, 0), (0, 0)))
+    total = apply(window.window_sum, wide, window=(size, 1), strides=(1, 1), padding=((0, 0), (0, 0)))
     base = apply(E.add, apply(E.mul, reshaped(total, shape), scalar(alpha / size, x)), scalar(op.get("bias", 1.0), x))
     return apply(E.div, x, apply(E.pow_, base, scalar(beta, x)))
 

@@ -12,7 +12,7 @@ import numpy as np
 from mycel import ops
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
-from mycel._src.compiler.prims.neural import quantisation as Q
+from mycel._src.compiler.prims.neural import quantisation
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.dtype import from_any
 from mycel._src.tensors.core.tensor import Tensor
@@ -80,7 +80,7 @@ def _quantize(op: Operation, x: Any, scale: Any, zero: Any = None) -> Any:
         offset = scalar(0, sizes) if zero is None else as_type(_spread(op, tensor(zero), x), precise)
         low, high = _limits(kind)
         more = {"low": low, "high": high, "ties": "even", "dtype": from_any(kind)}
-        return apply(Q.quantize, as_type(x, precise), sizes, offset, **more)
+        return apply(quantisation.quantize, as_type(x, precise), sizes, offset, **more)
     quotient = apply(E.div, as_type(x, precise), sizes)
     if kind.kind not in "iu" and not kind.name.startswith(("int", "uint")):
         return converted(op, quotient, kind, bool(op.get("saturate", 1)))
@@ -125,7 +125,7 @@ def _dequantize(op: Operation, x: Any, scale: Any, zero: Any = None) -> Any:
     if np.dtype(getattr(x.dtype, "numpy", x.dtype)).name in (*_STEPS, "int32") and from_any(wide) in _FLOATS:
         sizes = _spread(op, _number(op, scale, wide), x)
         offset = scalar(0, sizes) if zero is None else _spread(op, _number(op, zero, wide), x)
-        return as_type(apply(Q.dequantize, tensor(x), sizes, offset), kind)
+        return as_type(apply(quantisation.dequantize, tensor(x), sizes, offset), kind)
     values = _number(op, x, wide)
     if zero is not None:
         values = apply(E.sub, values, _spread(op, _number(op, zero, wide), x))
@@ -215,7 +215,7 @@ def sums_of_product(x: Tensor, x_zero: Any, y: Tensor, y_zero: Any) -> Tensor:
     whole = known_zero(x_zero)
     if whole is None or x.ndim < 2 or y.ndim < 2:
         return ops.matmul(_shifted(x, tensor(x_zero), D.int32, -2), _shifted(y, tensor(y_zero), D.int32, -1))
-    return apply(Q.int_matmul, x, centred(y, y_zero, -1), a_zero=whole, b_zero=0)
+    return apply(quantisation.int_matmul, x, centred(y, y_zero, -1), a_zero=whole, b_zero=0)
 
 
 def sums_of_conv(op: Operation, x: Tensor, x_zero: Any, w: Tensor, w_zero: Any) -> Tensor:
@@ -230,7 +230,7 @@ def sums_of_conv(op: Operation, x: Tensor, x_zero: Any, w: Tensor, w_zero: Any) 
     if whole is None or not plain or x.ndim > 5:
         return _convolution(op, x, w, tensor(x_zero), tensor(w_zero))
     return apply(
-        Q.int_conv,
+        quantisation.int_conv,
         x,
         centred(w, w_zero, 0),
         zero=whole,
@@ -262,9 +262,9 @@ def stepped(total: Tensor, factor: Tensor, zero: Any) -> Tensor:
     if total.dtype is not D.int32:
         return _requantized(total, as_type(factor, D.float64), tensor(zero))
     low, high = _limits(kind)
-    real = apply(Q.dequantize, total, factor, scalar(0, factor))
+    real = apply(quantisation.dequantize, total, factor, scalar(0, factor))
     one, offset = scalar(1, factor), as_type(reshaped(tensor(zero), ()), factor.dtype)
-    return apply(Q.quantize, real, one, offset, low=low, high=high, ties="even", dtype=from_any(kind))
+    return apply(quantisation.quantize, real, one, offset, low=low, high=high, ties="even", dtype=from_any(kind))
 
 
 @rule("QLinearConv", raw=True)

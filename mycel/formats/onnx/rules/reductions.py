@@ -11,7 +11,7 @@ from mycel._src.compiler.ir.dims import product
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims import sort_and_scan as O
+from mycel._src.compiler.prims import sort_and_scan
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.onnx.operation import (
@@ -160,7 +160,7 @@ def _cumulative(op: Operation, x: Tensor, axis: Array) -> Tensor:
     along = axis_of(op, int(number(axis)), x.ndim)
     total = op.operator == "CumSum"
     back = bool(op.get("reverse", 0))
-    found = apply(O.cumsum if total else O.cumprod, x, axis=along, reverse=back)
+    found = apply(sort_and_scan.cumsum if total else sort_and_scan.cumprod, x, axis=along, reverse=back)
     if not op.get("exclusive", 0):
         return found
     n = x.shape[along]
@@ -174,5 +174,5 @@ def _cumulative(op: Operation, x: Tensor, axis: Array) -> Tensor:
 @rule("TopK", known=(1,))
 def _top_k(op: Operation, x: Tensor, k: Array) -> Any:
     axis = axis_of(op, op.get("axis", -1), x.ndim)
-    values, places = apply(O.top_k, x, k=number(k), axis=axis, largest=bool(op.get("largest", 1)))
+    values, places = apply(sort_and_scan.top_k, x, k=number(k), axis=axis, largest=bool(op.get("largest", 1)))
     return values, as_type(places, D.int64)

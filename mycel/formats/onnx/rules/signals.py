@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mycel import ops
-from mycel._src.compiler.prims import complex as X
+from mycel._src.compiler.prims import complex as complex_prims
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.indexing import index as I
@@ -102,7 +102,7 @@ def _real_inverse(x: Tensor, axis: int, size: int) -> Tensor:
 
 
 def _complex(re: Tensor, im: Tensor) -> Tensor:
-    found: Tensor = apply(X.complex_, re, im)
+    found: Tensor = apply(complex_prims.complex_, re, im)
     return found
 
 

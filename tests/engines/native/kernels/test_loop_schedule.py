@@ -15,8 +15,8 @@ from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims import sort_and_scan as O
-from mycel._src.compiler.prims.convolution import window as W
+from mycel._src.compiler.prims import sort_and_scan
+from mycel._src.compiler.prims.convolution import window as window_prims
 from mycel._src.engines import buffers
 from mycel._src.engines.native.kernels.loop_nest import Nest
 from mycel._src.engines.native.lowering.lower import lower
@@ -128,12 +128,12 @@ def test_windows_by_rows_and_by_channels(name: str, window: Any, strides: Any, p
         def turned(a: Node, last: bool = last) -> Node:
             return S.transpose(a, (0, 3, 1, 2)) if last else a
 
-        check(lambda a: (W.window_max(turned(a), **p), W.window_argmax(turned(a), **p)), x)
-        check(lambda a: W.window_sum(turned(a), **p), x, rtol=1e-2 if dtype.itemsize == 2 else 1e-5)
-        out = W.window_max.infer(tensor_type((2, 3, 37, 41), dtype), **p).shape
+        check(lambda a: (window_prims.window_max(turned(a), **p), window_prims.window_argmax(turned(a), **p)), x)
+        check(lambda a: window_prims.window_sum(turned(a), **p), x, rtol=1e-2 if dtype.itemsize == 2 else 1e-5)
+        out = window_prims.window_max.infer(tensor_type((2, 3, 37, 41), dtype), **p).shape
         ct, index = draw(out, dtype, 1), draw(out, D.int32, 2) % (window[0] * window[1])
         check(
-            lambda c, i: W.window_scatter(c, i, input_shape=(2, 3, 37, 41), **p),
+            lambda c, i: window_prims.window_scatter(c, i, input_shape=(2, 3, 37, 41), **p),
             ct,
             index.astype(np.int32),
             rtol=1e-2 if dtype.itemsize == 2 else 1e-5,
@@ -145,7 +145,7 @@ def test_the_largest_of_windows_of_nan_and_the_least_numbers() -> None:
     x[0, 0, ::5, ::7] = np.nan
     x[0, 1] = -np.inf
     p = {"window": (3, 3), "strides": (2, 2), "padding": ((1, 1), (1, 1))}
-    check(lambda a: (W.window_max(a, **p), W.window_argmax(a, **p)), x)
+    check(lambda a: (window_prims.window_max(a, **p), window_prims.window_argmax(a, **p)), x)
 
 
 def test_reductions_of_what_lies_otherwise() -> None:
@@ -172,11 +172,15 @@ def test_running_reductions_along_and_across_the_lanes(
     x = draw(shape, dtype) if dtype.kind in "iu" else (draw(shape, D.float64) / 100).astype(dtype.numpy)
     p = {"axis": axis, "reverse": reverse}
     rtol = 2e-2 if dtype.itemsize == 2 else 1e-4
-    nests = check(lambda a: (O.cumsum(a, **p), O.cummax(a, **p), O.cummin(a, **p)), x, rtol=rtol)
+    nests = check(
+        lambda a: (sort_and_scan.cumsum(a, **p), sort_and_scan.cummax(a, **p), sort_and_scan.cummin(a, **p)),
+        x,
+        rtol=rtol,
+    )
     assert len(nests) == (3 if x.size else 0)
-    check(lambda a: O.cumprod(E.add(a, 0.5) if dtype.kind == "f" else a, **p), x, rtol=rtol)
+    check(lambda a: sort_and_scan.cumprod(E.add(a, 0.5) if dtype.kind == "f" else a, **p), x, rtol=rtol)
     turned = {"axis": len(shape) - 1 - axis, "reverse": reverse}
-    check(lambda a: O.cumsum(S.transpose(a, tuple(range(len(shape)))[::-1]), **turned), x, rtol=rtol)
+    check(lambda a: sort_and_scan.cumsum(S.transpose(a, tuple(range(len(shape)))[::-1]), **turned), x, rtol=rtol)
 
 
 def test_running_extremes_pass_nan_on_and_running_sums_keep_the_sign_of_zero() -> None:
@@ -184,8 +188,14 @@ def test_running_extremes_pass_nan_on_and_running_sums_keep_the_sign_of_zero() -
     x[0, 21] = np.nan
     x[1] = -0.0
     for axis in (0, 1):
-        check(lambda a, k=axis: (O.cummax(a, axis=k, reverse=False), O.cummin(a, axis=k, reverse=True)), x)
+        check(
+            lambda a, k=axis: (
+                sort_and_scan.cummax(a, axis=k, reverse=False),
+                sort_and_scan.cummin(a, axis=k, reverse=True),
+            ),
+            x,
+        )
     inputs = [input_node(tensor_type(x.shape, D.float32))]
-    program = compile_native(Graph(inputs, [O.cumsum(inputs[0], axis=1, reverse=False)]))
+    program = compile_native(Graph(inputs, [sort_and_scan.cumsum(inputs[0], axis=1, reverse=False)]))
     found = buffers.to_array(program.entry(buffers.from_array(x)), tensor_type(x.shape, D.float32))
     assert np.signbit(found[1]).all()

@@ -12,11 +12,11 @@ import pytest
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import matrix_product as L
+from mycel._src.compiler.prims import matrix_product
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import Primitive
-from mycel._src.compiler.prims.convolution import window as W
+from mycel._src.compiler.prims.convolution import window
 from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.engines import buffers
@@ -82,7 +82,7 @@ class Generator:
             low = tuple(int(self.rng.integers(-1, 2)) if d > 2 else 0 for d in x.shape)
             self.pool.append(S.pad(x, 0.25, low, tuple(int(self.rng.integers(0, 2)) for _ in x.shape)))
         elif rank == 2:
-            self.pool.append(E.tanh(L.matmul(x, S.transpose(x, (1, 0)))))
+            self.pool.append(E.tanh(matrix_product.matmul(x, S.transpose(x, (1, 0)))))
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -141,7 +141,7 @@ def test_an_update_is_written_over_its_input() -> None:
 def test_a_value_that_is_read_later_is_not_overwritten_early() -> None:
     w, g = (input_node(tensor_type((4, 4), D.float32)) for _ in range(2))
     new = E.sub(w, g)
-    graph = Graph([w, g], [new, L.matmul(w, new), S.transpose(w, (1, 0))])
+    graph = Graph([w, g], [new, matrix_product.matmul(w, new), S.transpose(w, (1, 0))])
     arrays = [np.arange(16, dtype=np.float32).reshape(4, 4), np.ones((4, 4), np.float32)]
     check(graph, arrays, {0: 0})
 
@@ -154,7 +154,7 @@ def test_swapped_states_keep_their_values() -> None:
 @pytest.mark.parametrize("stride", [1, 2, 3])
 def test_pooling_and_its_gradient(stride: int) -> None:
     x = input_node(tensor_type((2, 5, 9, 9), D.float32))
-    out = W.window_max(x, window=(2, 2), strides=(stride, stride), padding=((0, 1), (1, 0)))
+    out = window.window_max(x, window=(2, 2), strides=(stride, stride), padding=((0, 1), (1, 0)))
     (grad,) = vjp([out], [E.mul(out, 3.0)], [x])
     assert grad is not None
     check(Graph([x], [out, grad]), [np.random.default_rng(2).normal(size=(2, 5, 9, 9)).astype(np.float32)])
@@ -207,7 +207,7 @@ def test_an_error_in_a_host_step_is_raised_by_the_call() -> None:
 def test_a_product_of_a_product_with_the_same_operand(dtype: Any) -> None:
     """Both have the same domain and read the same matrix, but the second needs all of the first."""
     a, b = (input_node(tensor_type((5, 5), dtype)) for _ in range(2))
-    first = L.matmul(a, b)
-    second = L.matmul(a, E.neg(first))
+    first = matrix_product.matmul(a, b)
+    second = matrix_product.matmul(a, E.neg(first))
     arrays = [np.random.default_rng(k).integers(-4, 5, (5, 5)).astype(dtype.numpy) for k in range(2)]
-    check(Graph((a, b), (second, L.matmul(a, first), first)), arrays)
+    check(Graph((a, b), (second, matrix_product.matmul(a, first), first)), arrays)

@@ -15,7 +15,7 @@ from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import matrix_product as L
+from mycel._src.compiler.prims import matrix_product
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims.convolution.window import window_sum
 from mycel._src.compiler.prims.neural.normalization import moments
@@ -52,11 +52,11 @@ def check(graph: Graph) -> Program:
 
 def test_cheap_values_are_computed_again() -> None:
     x, w = input_node(tensor_type(SHAPE, float32), "x"), input_node(tensor_type((96, 96), float32), "w")
-    y = L.matmul(x, w)
+    y = matrix_product.matmul(x, w)
     mean = E.div(R.reduce_sum(y, axes=(0,), keepdims=True), 64.0)
     apart = E.sub(y, mean)
     first = R.reduce_sum(E.mul(apart, apart), axes=(0,), keepdims=False)
-    later = L.matmul(E.exp(E.mul(apart, 0.01)), w)
+    later = matrix_product.matmul(E.exp(E.mul(apart, 0.01)), w)
     program = check(Graph([x, w], [first, later]))
     # The product, what the second product reads, and its result; not the deviations.
     assert written(program) == 3
@@ -81,7 +81,7 @@ def test_a_value_that_a_result_needs_is_kept() -> None:
 def test_reductions_of_the_same_memory_share_a_pass() -> None:
     x, y = (input_node(tensor_type(SHAPE, float32), n) for n in "xy")
     w = input_node(tensor_type((96, 96), float32), "w")
-    u, v = L.matmul(x, w), L.matmul(y, w)
+    u, v = matrix_product.matmul(x, w), matrix_product.matmul(y, w)
     outputs = [R.reduce_sum(u, axes=(1,), keepdims=False), R.reduce_sum(E.mul(u, v), axes=(1,), keepdims=False)]
     program = check(Graph([x, y, w], outputs))
     assert [s.kind for s in program.lowered.steps].count("kernel") == 1
@@ -89,7 +89,7 @@ def test_reductions_of_the_same_memory_share_a_pass() -> None:
 
 def test_a_reduction_that_needs_another_is_not_merged_with_it() -> None:
     x, w = input_node(tensor_type(SHAPE, float32), "x"), input_node(tensor_type((96, 96), float32), "w")
-    u = L.matmul(x, w)
+    u = matrix_product.matmul(x, w)
     total = R.reduce_sum(u, axes=(0,), keepdims=True)
     check(Graph([x, w], [R.reduce_sum(E.mul(u, total), axes=(0,), keepdims=False)]))
 
@@ -129,9 +129,9 @@ def test_moments_are_exact_far_from_zero(axes: Any, offset: float) -> None:
 
 def test_recomputation_inside_a_gradient_of_everything() -> None:
     x, w = input_node(tensor_type(SHAPE, float32), "x"), input_node(tensor_type((96, 96), float32), "w")
-    y = L.matmul(x, w)
+    y = matrix_product.matmul(x, w)
     z = E.select(E.le(y, 0.0), E.mul(y, 0.1), y)
-    loss = R.reduce_sum(E.mul(L.matmul(z, w), z), axes=(0, 1), keepdims=False)
+    loss = R.reduce_sum(E.mul(matrix_product.matmul(z, w), z), axes=(0, 1), keepdims=False)
     seed = E.mul(loss, 0.0) + 1.0
     grads = vjp([loss], [seed], [x, w])
     check(Graph([x, w], [loss, *grads]))

@@ -13,7 +13,7 @@ import mycel as ms
 from mycel import Tensor, ops
 from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims import matrix_product as L
+from mycel._src.compiler.prims import matrix_product
 from mycel._src.engines.native.kernels.codegen import Kernel
 from mycel._src.engines.native.lowering.lower import lower
 from mycel._src.engines.native.operations.matmul import amx_product_steps, amx_support
@@ -84,7 +84,7 @@ def test_products_of_drawn_shapes(seed: int) -> None:
 
 def graph_of(dtype: Any = ms.float32, rows: int = 256, width: int = 256) -> Graph:
     nodes = [input_node(tensor_type(shape, dtype)) for shape in ((rows, 512), (512, width))]
-    return Graph(nodes, [L.matmul(*nodes)])
+    return Graph(nodes, [matrix_product.matmul(*nodes)])
 
 
 def steps_of(graph: Graph) -> list[str]:

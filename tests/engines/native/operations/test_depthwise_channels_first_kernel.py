@@ -14,7 +14,7 @@ import mycel as ms
 from mycel import Tensor, ops
 from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims.convolution import conv as C
+from mycel._src.compiler.prims.convolution import conv
 from mycel._src.engines import buffers
 from mycel._src.engines.native.program.compiling import compile_native
 from mycel._src.foundation import dtype as D
@@ -61,7 +61,7 @@ def test_a_convolution_and_its_gradients_are_kernels(
     channels = image[1]
     x, w = random.standard_normal(image), random.standard_normal((channels, 1, *kernel))
     nodes = [input_node(tensor_type(a.shape, D.float32)) for a in (x, w)]
-    out = C.conv(*nodes, groups=channels, **p)
+    out = conv.conv(*nodes, groups=channels, **p)
     shape = tuple(out.type.shape)
     ct = random.standard_normal(shape)
     padded = np.pad(x, ((0, 0), (0, 0), *p["padding"]))
@@ -79,12 +79,12 @@ def test_a_convolution_and_its_gradients_are_kernels(
     assert kinds == ["kernel"] or w[0].size > 25
 
     given = input_node(tensor_type(shape, D.float32))
-    made = C.conv_grad_weight(nodes[0], given, weight_shape=w.shape, groups=channels, **p)
+    made = conv.conv_grad_weight(nodes[0], given, weight_shape=w.shape, groups=channels, **p)
     got, kinds = run(Graph([nodes[0], given], [made]), x, ct)
     np.testing.assert_allclose(got, by_kernel, rtol=1e-4, atol=1e-4)
     assert kinds == ["kernel"]
 
-    made = C.conv_grad_input(given, nodes[1], input_shape=image, groups=channels, **p)
+    made = conv.conv_grad_input(given, nodes[1], input_shape=image, groups=channels, **p)
     got, kinds = run(Graph([given, nodes[1]], [made]), ct, w)
     np.testing.assert_allclose(got, by_image, rtol=1e-5, atol=1e-5)
     assert kinds == ["kernel"] or p["strides"] != (1, 1)
@@ -98,7 +98,7 @@ def test_sequences_are_images_of_one_row(taps: int, low: int, high: int, dilatio
     x, w = random.standard_normal((2, 3, length)), random.standard_normal((3, 1, taps))
     nodes = [input_node(tensor_type(a.shape, D.float32)) for a in (x, w)]
     p: Window = {"strides": (1,), "padding": ((low, high),), "dilation": (dilation,)}
-    out = C.conv(*nodes, groups=3, **p)
+    out = conv.conv(*nodes, groups=3, **p)
     columns = length + low + high - dilation * (taps - 1)
     ct = random.standard_normal((2, 3, columns))
     padded = np.pad(x, ((0, 0), (0, 0), (low, high)))
@@ -112,12 +112,12 @@ def test_sequences_are_images_of_one_row(taps: int, low: int, high: int, dilatio
     for graph, arrays, sums in (
         (Graph(nodes, [out]), (x, w), wanted),
         (
-            Graph([given, nodes[1]], [C.conv_grad_input(given, nodes[1], input_shape=x.shape, groups=3, **p)]),
+            Graph([given, nodes[1]], [conv.conv_grad_input(given, nodes[1], input_shape=x.shape, groups=3, **p)]),
             (ct, w),
             by_x[..., low : low + length],
         ),
         (
-            Graph([nodes[0], given], [C.conv_grad_weight(nodes[0], given, weight_shape=w.shape, groups=3, **p)]),
+            Graph([nodes[0], given], [conv.conv_grad_weight(nodes[0], given, weight_shape=w.shape, groups=3, **p)]),
             (x, ct),
             by_w,
         ),

@@ -15,7 +15,7 @@ from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import constant, outputs_of
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.control_flow.recompute import with_root_tapes
 from mycel._src.compiler.prims.reduce import reduce_sum
 from mycel._src.compiler.transforms.grad import vjp
@@ -40,7 +40,7 @@ def loop_graph(value: bool = False) -> Graph:
     body = Graph((i, flag, x, n, a), (E.add(i, 1), E.logical_not(flag), moved), "body")
     start, scale, rounds = input_node(vector, "x"), input_node(vector, "a"), input_node(number, "n")
     zero, yes = E.mul(rounds, 0), E.ge(E.mul(rounds, 0), 0)
-    out = outputs_of(C.while_loop.node(zero, yes, start, rounds, scale, test=test, body=body, carried=3))[2]
+    out = outputs_of(control.while_loop.node(zero, yes, start, rounds, scale, test=test, body=body, carried=3))[2]
     squared = reduce_sum(E.mul(out, out), axes=(0,), keepdims=False)
     grads = vjp([squared], [constant(1, float32)], [start, scale])
     outputs = [g for g in grads if g is not None]

@@ -11,7 +11,7 @@ import mycel as ms
 from mycel import Tensor
 from mycel._src.compiler.ir.graph import Graph, input_node
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims import matrix_product as L
+from mycel._src.compiler.prims import matrix_product
 from mycel._src.engines.native.kernels.codegen import Kernel
 from mycel._src.engines.native.lowering.lower import lower
 from mycel._src.engines.native.operations.matmul.register_tile import tile_for
@@ -77,7 +77,7 @@ def test_infinities_and_nans_stay_where_they_are() -> None:
 
 def test_the_kernel_says_how_it_runs() -> None:
     nodes = [input_node(tensor_type(shape, ms.float64)) for shape in ((64, 32), (32, 48))]
-    steps = lower(Graph(nodes, [L.matmul(*nodes)])).steps
+    steps = lower(Graph(nodes, [matrix_product.matmul(*nodes)])).steps
     assert [s.data.schedule for s in steps if isinstance(s.data, Kernel)] == [
         f"tiles of {tile_for(64, 48, 'double').height} x {tile_for(64, 48, 'double').width}, gathered"
     ]

@@ -12,7 +12,7 @@ import pytest
 import mycel as ms
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import tensor_type
-from mycel._src.compiler.prims.convolution import conv as C
+from mycel._src.compiler.prims.convolution import conv
 from mycel._src.engines import buffers
 from mycel._src.engines.native.kernels.codegen import Kernel
 from mycel._src.engines.native.operations.convolution import winograd_steps
@@ -58,11 +58,11 @@ def nodes_of(case: Any, rng: np.random.Generator) -> tuple[list[Node], list[np.n
     x = rng.standard_normal((images, channels, height, width)).astype(np.float32)
     w = rng.standard_normal((outputs, channels, 3, 3)).astype(np.float32)
     first, second = (input_node(tensor_type(a.shape, D.float32)) for a in (x, w))
-    out = C.conv(first, second, **p)
+    out = conv.conv(first, second, **p)
     ct = rng.standard_normal(tuple(out.type.shape)).astype(np.float32)
     given = input_node(tensor_type(ct.shape, D.float32))
-    by_image = C.conv_grad_input(given, second, input_shape=x.shape, **p)
-    by_weights = C.conv_grad_weight(first, given, weight_shape=w.shape, **p)
+    by_image = conv.conv_grad_input(given, second, input_shape=x.shape, **p)
+    by_weights = conv.conv_grad_weight(first, given, weight_shape=w.shape, **p)
     return [out, by_image, by_weights], [x, w, ct], p
 
 
@@ -122,7 +122,7 @@ def test_other_windows_are_left_to_the_library(always: None) -> None:
     window: dict[str, Any] = {"strides": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
     arrays = [np.ones(tuple(n.type.shape), np.float32) for n in (x, w)]
     for change in ({"strides": (2, 2)}, {"dilation": (2, 2)}, {"padding": ((3, 1), (1, 1))}):
-        assert not run(C.conv(x, w, **{**window, **change}), *arrays)[1]
+        assert not run(conv.conv(x, w, **{**window, **change}), *arrays)[1]
 
 
 def test_one_setting_is_refused() -> None:

@@ -19,9 +19,8 @@ from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims import sort_and_scan as O
-from mycel._src.compiler.prims.convolution import conv as V
-from mycel._src.compiler.prims.convolution import window as W
+from mycel._src.compiler.prims import sort_and_scan
+from mycel._src.compiler.prims.convolution import conv, window
 from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.engines.native.kernels.bounds_instrumentation import size_of, with_checks
 from mycel._src.engines.native.kernels.codegen import NAME, Kernel
@@ -35,7 +34,7 @@ F, H, B, N = D.float32, D.float16, D.bool_, D.int32
 
 
 def images(x: Node, w: Node) -> Node:
-    return V.conv(x, w, strides=(1, 1), padding=((1, 1), (1, 1)), dilation=(1, 1), groups=3)
+    return conv.conv(x, w, strides=(1, 1), padding=((1, 1), (1, 1)), dilation=(1, 1), groups=3)
 
 
 # Graphs of one kernel that reaches the last element of each of its operands.
@@ -51,15 +50,15 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[tuple[int, ...], D.DType]]
     "tiles": (lambda x: S.transpose(x, (1, 0)), [((40, 35), F)]),
     "every third": (lambda x: E.neg(S.slice_(x, (0,), (100,), (3,))), [((100,), F)]),
     "backwards": (lambda x: E.neg(S.reverse(x, axes=(0,))), [((70,), F)]),
-    "a running sum": (lambda x: O.cumsum(x, axis=0, reverse=False), [((77,), F)]),
-    "a long sort": (lambda x: O.sort(x, axis=1, descending=False), [((2, 130), F)]),
-    "a short sort": (lambda x: O.sort(x, axis=1, descending=True), [((3, 20), D.float64)]),
-    "the first few": (lambda x: O.top_k(x, k=5, axis=1, largest=True), [((2, 400), F)]),
-    "a search": (lambda x, y: O.search_sorted(x, y, side="right"), [((1, 40), F), ((1, 30), F)]),
+    "a running sum": (lambda x: sort_and_scan.cumsum(x, axis=0, reverse=False), [((77,), F)]),
+    "a long sort": (lambda x: sort_and_scan.sort(x, axis=1, descending=False), [((2, 130), F)]),
+    "a short sort": (lambda x: sort_and_scan.sort(x, axis=1, descending=True), [((3, 20), D.float64)]),
+    "the first few": (lambda x: sort_and_scan.top_k(x, k=5, axis=1, largest=True), [((2, 400), F)]),
+    "a search": (lambda x, y: sort_and_scan.search_sorted(x, y, side="right"), [((1, 40), F), ((1, 30), F)]),
     "a gather": (lambda x, i: I.take(x, i, axis=0), [((90,), F), ((33,), N)]),
     "padding": (lambda x: S.pad(x, 0.5, (2,), (3,)), [((60,), F)]),
     "windows": (
-        lambda x: W.window_max(x, window=(2, 2), strides=(1, 1), padding=((0, 0), (0, 0))),
+        lambda x: window.window_max(x, window=(2, 2), strides=(1, 1), padding=((0, 0), (0, 0))),
         [((1, 2, 9, 21), F)],
     ),
     "channels apart": (images, [((2, 3, 9, 20), F), ((3, 1, 3, 3), F)]),

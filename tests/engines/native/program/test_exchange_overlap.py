@@ -14,7 +14,7 @@ from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims.distributed import collectives as C
+from mycel._src.compiler.prims.distributed import collectives
 from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.compiler.transforms.partition import Fusing
 from mycel._src.compiler.transport import thread_ranks
@@ -37,7 +37,7 @@ def told(steps: Sequence[Step]) -> list[str]:
 
 
 def total(x: Node) -> Node:
-    return C.all_reduce(x, op="sum", **AXES)
+    return collectives.all_reduce(x, op="sum", **AXES)
 
 
 def weights(count: int, size: int = 16) -> tuple[Node, list[Node]]:
@@ -72,7 +72,7 @@ def test_gathers_begin_a_little_before_they_are_used() -> None:
     parts = [input_node(tensor_type((8, 16), float32), f"w{k}") for k in range(5)]
     y = x
     for part in parts:
-        y = matmul(y, C.all_gather(part, axis=0, **AXES))
+        y = matmul(y, collectives.all_gather(part, axis=0, **AXES))
     found = told(template_of(Graph([x, *parts], [y], "gathers")).steps)
     open_ = most = 0
     for step in found:
@@ -85,7 +85,7 @@ def test_gathers_begin_a_little_before_they_are_used() -> None:
 
 def test_what_waits_for_several_gathers_at_once_is_no_circle() -> None:
     parts = [input_node(tensor_type((8, 16), float32), f"w{k}") for k in range(6)]
-    whole = [C.all_gather(p, axis=0, **AXES) for p in parts]
+    whole = [collectives.all_gather(p, axis=0, **AXES) for p in parts]
     y = whole[0]
     for w in whole[1:]:
         y = E.add(y, w)

@@ -18,7 +18,7 @@ from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import Primitive, constant, outputs_of
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.compiler.prims.sort_and_scan import cumsum, sort
@@ -153,11 +153,11 @@ def test_loops_and_branches() -> None:
     test = Graph((i, x), (E.lt(i, constant(N, int64)),), "test")
     body = Graph((i, x), (E.add(i, 1), E.add(x, E.cast(i, dtype=float32))), "body")
     given = input_node(tensor_type((N, 3), float32))
-    state = outputs_of(C.while_loop.node(constant(0, int64), given, test=test, body=body, carried=2))
+    state = outputs_of(control.while_loop.node(constant(0, int64), given, test=test, body=body, carried=2))
     y = input_node(tensor_type((N, 3), float32))
     branches = {"true": Graph((y,), (E.neg(y),)), "false": Graph((y,), (E.mul(y, constant(N, float32)),))}
     pred = E.lt(R.reduce_sum(given, axes=(0, 1), keepdims=False), 0.0)
-    chosen = outputs_of(C.cond.node(pred, given, **branches))
+    chosen = outputs_of(control.cond.node(pred, given, **branches))
     instances = Instances(Graph((given,), (state[1], chosen[0])))
     before = Template.lowerings
     for n in SIZES:

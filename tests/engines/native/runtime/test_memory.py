@@ -13,7 +13,7 @@ from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims import matrix_product as L
+from mycel._src.compiler.prims import matrix_product
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.transforms.grad import vjp
@@ -96,7 +96,7 @@ def layers(depth: int = 6, size: int = 256) -> Graph:
     x = h = input_node(t, "x")
     weights = [input_node(t, f"w{k}") for k in range(depth)]
     for w in weights:
-        h = E.tanh(L.matmul(h, w))
+        h = E.tanh(matrix_product.matmul(h, w))
     grads = vjp([h], [h], weights)
     return Graph([x, *weights], [E.sub(w, E.mul(g, 0.01)) for w, g in zip(weights, grads)], "layers")
 
@@ -141,9 +141,9 @@ def inner_kernel(build: Any, shape: tuple[int, ...] = (33, 50)) -> tuple[Program
     between, and whether they write over what they read.
     """
     x, w = input_node(tensor_type(shape, float32), "x"), input_node(tensor_type((shape[-1],) * 2, float32), "w")
-    y = L.matmul(x, w)
+    y = matrix_product.matmul(x, w)
     z: Node = build(y)
-    program = check(Graph([x, w], [L.matmul(z, w) if z.type.shape == shape else z]))
+    program = check(Graph([x, w], [matrix_product.matmul(z, w) if z.type.shape == shape else z]))
     kernels = [s for s in program.all_steps if s.kind == "kernel"]
     return program, [
         any(may_overwrite(s, b, a) for b in s.writes for a in s.reads if a.name == "matmul") for s in kernels
@@ -179,10 +179,10 @@ def test_a_result_of_an_early_stage_does_not_replace_what_a_later_one_reads() ->
     Y is read in the next pass again.
     """
     x, w = input_node(tensor_type((40, 64), float32), "x"), input_node(tensor_type((64, 64), float32), "w")
-    y = L.matmul(x, w)
+    y = matrix_product.matmul(x, w)
     e = E.exp(E.sub(y, R.reduce_max(y, axes=(1,), keepdims=True)))
     z = E.add(E.div(e, R.reduce_sum(e, axes=(1,), keepdims=True)), y)
-    program = check(Graph([x, w], [L.matmul(e, w), L.matmul(z, w)]))
+    program = check(Graph([x, w], [matrix_product.matmul(e, w), matrix_product.matmul(z, w)]))
     (kernel,) = [s for s in program.all_steps if s.kind == "kernel" and s.data.reduces]
     (product,) = [b for b in kernel.reads if b.name == "matmul"]
     by_name = {b.name: may_overwrite(kernel, b, product) for b in kernel.writes}
@@ -195,7 +195,7 @@ def test_programs_that_write_in_place_give_the_same_numbers(shape: tuple[int, ..
     w = input_node(tensor_type((shape[1], shape[1]), float32), "w")
     h = x
     for _ in range(3):
-        h = L.matmul(softmax(E.tanh(L.matmul(h, w))), w)
+        h = matrix_product.matmul(softmax(E.tanh(matrix_product.matmul(h, w))), w)
         h = E.sub(h, R.reduce_sum(h, axes=(0,), keepdims=True))
     (gradient,) = vjp([h], [h], [w])
     assert gradient is not None

@@ -22,7 +22,7 @@ from mycel._src.compiler.ir.types import TensorType, Type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import Primitive, Rounding, Sample, get_item, register
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.control_flow.while_gradient import while_grad
 from mycel._src.compiler.prims.factors import named
 from mycel._src.foundation.bounded_caches import MANY, RememberedOf
@@ -98,7 +98,7 @@ def _backward(graph: Graph, present: tuple[bool, ...]) -> tuple[Graph, list[int]
     found = _known.of(graph, dict)
     if present not in found:
         seeds = [input_node(o.type, "cotangent") if p else None for o, p in zip(graph.outputs, present)]
-        grads = C.inner_gradient(graph, seeds)
+        grads = control.inner_gradient(graph, seeds)
         inputs = (*graph.inputs, *[s for s in seeds if s is not None])
         outputs = [g for g in grads if g is not None]
         wanted = [i for i, g in enumerate(grads) if g is not None]
@@ -117,7 +117,7 @@ def _vjp(
     sized = [c for c in given if c.type.size != 0]
     token = _element(sized[0]) if sized else None
     late = [after(x, token) if token is not None and i in fresh else x for i, x in enumerate(operands)]
-    whole = C.call.node(*late, *given, graph=backward)
+    whole = control.call.node(*late, *given, graph=backward)
     for position, i in enumerate(wanted):
         result[i] = get_item(whole, position)
     return result
@@ -127,10 +127,10 @@ recompute: Primitive = register(
     Primitive(
         "recompute",
         _infer,
-        lambda *arrays, graph, fresh: C.run_graph(graph, arrays),
+        lambda *arrays, graph, fresh: control.run_graph(graph, arrays),
         _vjp,
-        expand=lambda *operands, graph, fresh: C.inline(graph, operands),
-        samples=(Sample(((3,), (3,)), {"graph": C._TRUE, "fresh": (0,)}),),
+        expand=lambda *operands, graph, fresh: control.inline(graph, operands),
+        samples=(Sample(((3,), (3,)), {"graph": control._TRUE, "fresh": (0,)}),),
         dtypes=("float64",),
         doc="The outputs of a graph, whose derivative computes the graph's values anew.",
     )

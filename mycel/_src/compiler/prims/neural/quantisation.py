@@ -42,7 +42,7 @@ from mycel._src.compiler.prims.base import (
     register,
     same_dtype,
 )
-from mycel._src.compiler.prims.convolution import conv as C
+from mycel._src.compiler.prims.convolution import conv
 from mycel._src.compiler.prims.convolution.conv_factors import conv_factors
 from mycel._src.compiler.prims.elementwise_records import unbroadcast
 from mycel._src.compiler.prims.factors import Factor, elementwise_factors, named
@@ -304,27 +304,27 @@ def _conv_infer(
     for t in (x, w):
         _need_steps("int_conv", t.dtype, STEPS)
     _need_zero("int_conv", zero, x.dtype)
-    wide = C._check("int_conv", x.with_dtype(float32), w.with_dtype(float32), strides, padding, dilation, groups)
+    wide = conv._check("int_conv", x.with_dtype(float32), w.with_dtype(float32), strides, padding, dilation, groups)
     return wide.with_dtype(int32)
 
 
 def _conv_reference(x: Any, w: Any, *, zero: int, **p: Any) -> Any:
-    return C._reference(x.astype(np.int32) - zero, w.astype(np.int32), **p)
+    return conv._reference(x.astype(np.int32) - zero, w.astype(np.int32), **p)
 
 
 def _conv_batch(size: Any, values: Any, axes: Any, *, groups: Any, **p: Any) -> Any:
     (x, w), (ax, aw) = values, axes
     if aw is None:
-        return C._unfold_images(int_conv(C._fold_images(x, ax), w, groups=groups, **p), size), 0
+        return conv._unfold_images(int_conv(conv._fold_images(x, ax), w, groups=groups, **p), size), 0
     both = ax is not None
-    x = C._fold_channels(x, ax, groups, True) if both else x
-    w = C._fold_weight_outputs(w, aw, groups, both)
+    x = conv._fold_channels(x, ax, groups, True) if both else x
+    w = conv._fold_weight_outputs(w, aw, groups, both)
     y = int_conv(x, w, groups=size * groups if both else groups, **p)
-    return C._unfold_channels(y, size, groups, both), 0
+    return conv._unfold_channels(y, size, groups, both), 0
 
 
 def _conv_expand(x: Node, w: Node, *, zero: int, **p: Any) -> Node:
-    return C._expand(_whole(x, zero), _whole(w, 0), **p)
+    return conv._expand(_whole(x, zero), _whole(w, 0), **p)
 
 
 int_conv: Primitive = register(
@@ -338,13 +338,13 @@ int_conv: Primitive = register(
         samples=tuple(
             Sample((x, w), {**p, "zero": zero}, dtypes=(kind, "int8"), integers=ends)
             for (x, w, _, p), (kind, zero, ends) in zip(
-                C._CASES,
+                conv._CASES,
                 (("int8", 3, (-5, 6)), ("uint8", 7, (0, 9)), ("int16", 0, (-99, 99)), ("int8", -2, (-5, 6))) * 2,
             )
         ),
         dtypes=("int8",),
         factors=conv_factors,
-        work=lambda node, number: C._work(node.type, node.inputs[1].type, number),
+        work=lambda node, number: conv._work(node.type, node.inputs[1].type, number),
         doc="conv of steps less their zero point with whole weights, in int32.",
     )
 )

@@ -22,7 +22,7 @@ from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import Primitive, Sample, constant, register
-from mycel._src.compiler.prims.convolution import conv as C
+from mycel._src.compiler.prims.convolution import conv
 from mycel._src.compiler.prims.convolution.window import window_sum
 from mycel._src.compiler.prims.neural.quantisation import ROUNDINGS, STEPS, int_conv, requantize
 from mycel._src.foundation.dtype import int8, int32
@@ -74,7 +74,7 @@ def _expand(x: Node, w: Node, bias: Node, multiplier: Node, shift: Node, **param
 def _samples() -> tuple[Sample, ...]:
     rng = np.random.default_rng(7)
     made = []
-    for k, (x, w, _, p) in enumerate((*C._CASES[:6], C._CASES[7])):
+    for k, (x, w, _, p) in enumerate((*conv._CASES[:6], conv._CASES[7])):
         ends: dict[str, Any] = {"zero": 2 - k, "result_zero": k - 3, "low": -100, "high": 120, "dtype": int8}
         ends["rounding"] = ("single", "double")[k % 2]
         bias = rng.integers(-300, 300, w[0]).astype(np.int32)
@@ -95,7 +95,7 @@ rescaled_conv: Primitive = register(
         _expand,
         samples=_samples(),
         dtypes=("int8",),
-        work=lambda node, number: C._work(node.type, node.inputs[1].type, number),
+        work=lambda node, number: conv._work(node.type, node.inputs[1].type, number),
         doc="A convolution of steps with a bias for each channel, in the steps of another scale.",
     )
 )

@@ -25,7 +25,7 @@ from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, at
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.distributed import collectives as C
+from mycel._src.compiler.prims.distributed import collectives
 
 __all__ = ["ALONE", "BY_SIZE", "Fusing", "fuse"]
 
@@ -33,7 +33,7 @@ __all__ = ["ALONE", "BY_SIZE", "Fusing", "fuse"]
 MESSAGES, LEAST_BYTES, MOST_BYTES = 8, 1 << 20, 32 << 20
 # Of gathers before the end of a graph: each, and together.
 SMALL_BYTES, FEW_BYTES = 64 << 10, 1 << 20
-_JOINED = (C.all_reduce, C.reduce_scatter, C.all_gather)
+_JOINED = (collectives.all_reduce, collectives.reduce_scatter, collectives.all_gather)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,11 @@ class Fusing:
 
     def room(self, prim: Any, total: int) -> int:
         """Return the most bytes of a message of a collective, of which `total` may be joined."""
-        asked = {C.all_reduce: self.sums, C.reduce_scatter: self.scatters, C.all_gather: self.gathers}[prim]
+        asked = {
+            collectives.all_reduce: self.sums,
+            collectives.reduce_scatter: self.scatters,
+            collectives.all_gather: self.gathers,
+        }[prim]
         return min(MOST_BYTES, max(LEAST_BYTES, -(-total // MESSAGES))) if asked is None else asked
 
 
@@ -89,7 +93,7 @@ def _groups(graph: Graph, kind: Any, how: Fusing) -> list[list[Node]]:
     """Return the nodes of one kind that are sent together."""
     groups: list[list[Node]] = []
     for (_, is_early), nodes in _joinable(graph, kind).items():
-        if how.cuts and kind[0] is C.all_reduce:
+        if how.cuts and kind[0] is collectives.all_reduce:
             parts: dict[int, list[Node]] = {}
             for number, node in enumerate(nodes):
                 parts.setdefault(bisect_right(how.cuts, number), []).append(node)
@@ -108,7 +112,7 @@ def _joinable(graph: Graph, kind: Any) -> dict[tuple[int, bool], list[Node]]:
     """
     depth: dict[Node, int] = {}
     found: dict[tuple[int, bool], list[Node]] = {}
-    last = _last(graph) if kind[0] is C.all_gather else set(graph.nodes)
+    last = _last(graph) if kind[0] is collectives.all_gather else set(graph.nodes)
     for node in graph.nodes:
         below = max([depth.get(i, 0) for i in node.inputs], default=0)
         depth[node] = below
@@ -200,8 +204,8 @@ def _joined(group: Sequence[Node], operands: Sequence[Node]) -> list[Node]:
     prim, params = group[0].prim, group[0].params
     assert prim is not None
     count = params["mesh"].count(params["axes"])
-    before = count if prim is C.reduce_scatter else 1
-    after = count if prim is C.all_gather else 1
+    before = count if prim is collectives.reduce_scatter else 1
+    after = count if prim is collectives.all_gather else 1
     with at(group[0].where):
         rows = [_rows(x, node, before) for x, node in zip(operands, group)]
         whole = prim(S.concat(rows, 1), **({**params, "axis": 0} if "axis" in params else params))

@@ -31,18 +31,18 @@ from typing import Any
 from mycel._src.compiler.ir.graph import Graph, Node, toposort
 from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.control_flow.trip_count import known_rounds
 from mycel._src.compiler.prims.control_flow.while_gradient import while_grad
 from mycel._src.compiler.prims.custom_derivatives import all_nodes
-from mycel._src.compiler.prims.distributed import collectives as K
+from mycel._src.compiler.prims.distributed import collectives
 from mycel._src.compiler.transforms.partition.partition_records import Divided, Message, Task, repeated
 from mycel._src.compiler.transforms.partition.resharding import route
 from mycel._src.compiler.transforms.partition.tensor_sharding import WHOLE, Sharding
 
 __all__ = ["HOLDERS", "LIKELY_ROUNDS", "Inside", "Nested", "agreed"]
 
-HOLDERS = (C.while_loop, C.cond, while_grad)
+HOLDERS = (control.while_loop, control.cond, while_grad)
 # How often loops are taken to run where data decide it.
 LIKELY_ROUNDS = 16
 Layouts = tuple[Sharding, ...]
@@ -76,7 +76,7 @@ class _Given:
 
 def agreed(value: Node, mesh: Mesh) -> Node:
     """Return whether a boolean holds on all ranks of a mesh."""
-    return K.all_reduce(value, mesh=mesh, axes=mesh.names, op="all")
+    return collectives.all_reduce(value, mesh=mesh, axes=mesh.names, op="all")
 
 
 class Nested:
@@ -99,7 +99,7 @@ class Nested:
         graphs = tuple([v for v in node.params.values() if isinstance(v, Graph)])
         key = (node.prim, graphs, node.params.get("free"), given, sure, rounds)
         if key not in self._found:
-            if node.prim is C.cond:
+            if node.prim is control.cond:
                 self._found[key] = self._cond(node, given, sure)
             elif node.prim is while_grad:
                 self._found[key] = self._gradient(node, given, sure, rounds)
@@ -366,7 +366,7 @@ def _is_exact(value: Node) -> bool:
 
 def _sure(node: Node) -> bool:
     """Return whether the test or condition of a node comes of whole numbers alone."""
-    if node.prim is C.cond:
+    if node.prim is control.cond:
         return _is_exact(node.inputs[0])
     test, body, carried = node.params["test"], node.params["body"], node.params["carried"]
     flags = [_is_exact(n) for n in node.inputs[: len(body.inputs)]]

@@ -23,7 +23,7 @@ from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.control_flow.recompute import after
-from mycel._src.compiler.prims.distributed import collectives as C
+from mycel._src.compiler.prims.distributed import collectives
 
 __all__ = ["gathered_again"]
 
@@ -60,7 +60,9 @@ def gathered_again(graph: Graph, inputs: Collection[Node]) -> tuple[Graph, list[
     again = {u: k for k, late in enumerate(found) for u in late.users if tokens[k] is not None}
     if not again:
         return graph, []
-    twice = [n for late, t in zip(found, tokens) if t is not None for n in late.path if n.prim is C.all_gather]
+    twice = [
+        n for late, t in zip(found, tokens) if t is not None for n in late.path if n.prim is collectives.all_gather
+    ]
     return _Copy(graph, found, tokens).made(), twice
 
 
@@ -75,7 +77,7 @@ def _late(graph: Graph, root: Node, level: dict[Node, int], users: dict[Node, li
     for node in graph.nodes:
         if len(node.inputs) == 1 and node.inputs[0] in path and _is_of_path(node):
             path[node] = None
-            if node.prim is C.all_gather or node.inputs[0] in gathered:
+            if node.prim is collectives.all_gather or node.inputs[0] in gathered:
                 gathered.add(node)
     for node in path:
         for user in users.get(node, ()):
@@ -98,7 +100,7 @@ def _late(graph: Graph, root: Node, level: dict[Node, int], users: dict[Node, li
 
 
 def _is_of_path(node: Node) -> bool:
-    return node.prim is not None and (node.prim.view or node.prim in (C.all_gather, E.cast))
+    return node.prim is not None and (node.prim.view or node.prim in (collectives.all_gather, E.cast))
 
 
 class _Copy:

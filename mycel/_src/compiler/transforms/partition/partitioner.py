@@ -23,7 +23,7 @@ from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import GET_ITEM, outputs_of
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.control_flow.recompute import after
 from mycel._src.compiler.prims.control_flow.trip_count import known_rounds
 from mycel._src.compiler.prims.custom_derivatives import all_nodes
@@ -221,7 +221,9 @@ def _work(graph: Graph) -> float:
         rounds = known_rounds(node) if node.prim in HOLDERS else None
         for value in node.params.values() if node.prim in HOLDERS else ():
             if isinstance(value, Graph):
-                total += _work(value) * (1 if node.prim is C.cond else LIKELY_ROUNDS if rounds is None else rounds)
+                total += _work(value) * (
+                    1 if node.prim is control.cond else LIKELY_ROUNDS if rounds is None else rounds
+                )
     return total
 
 

@@ -23,7 +23,7 @@ from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import constant
-from mycel._src.compiler.prims.distributed import collectives as C
+from mycel._src.compiler.prims.distributed import collectives
 from mycel._src.compiler.prims.indexing.dynamic_slicing import dynamic_slice
 from mycel._src.compiler.prims.indexing.index import take
 from mycel._src.compiler.transforms.partition.tensor_sharding import Part, Sharding, elements, static
@@ -247,7 +247,7 @@ def apply(x: Node, moves: Iterable[Move], type: TensorType, mesh: Mesh) -> Node:
 
 def first_index(part: Part, mesh: Mesh) -> Node:
     """Return the first index of a part that this rank has."""
-    return E.mul(C.mesh_position(mesh=mesh, axes=part.mesh_axes), constant(part.length, int64))
+    return E.mul(collectives.mesh_position(mesh=mesh, axes=part.mesh_axes), constant(part.length, int64))
 
 
 def _slice(x: Node, move: Move, shape: Sequence[int], mesh: Mesh) -> Node:
@@ -277,7 +277,7 @@ def _reduce_scatter(x: Node, move: Move, shape: Sequence[int], mesh: Mesh) -> No
     view = _View(shape, (q,), move.before)
     x, axis = _padded(view.opened(x), view.axis(q), q), view.axis(q)
     view.put(q, q.length)
-    return view.closed(C.reduce_scatter(x, mesh=mesh, axes=move.mesh_axes, axis=axis, op=move.op))
+    return view.closed(collectives.reduce_scatter(x, mesh=mesh, axes=move.mesh_axes, axis=axis, op=move.op))
 
 
 def _all_to_all(x: Node, move: Move, shape: Sequence[int], mesh: Mesh) -> Node:
@@ -286,7 +286,7 @@ def _all_to_all(x: Node, move: Move, shape: Sequence[int], mesh: Mesh) -> Node:
     view = _View(shape, (p, q), others)
     view.put(p, p.length)
     x, split, concat = view.opened(x), view.axis(q), view.axis(p)
-    x = C.all_to_all(_padded(x, split, q), mesh=mesh, axes=move.mesh_axes, split=split, concat=concat)
+    x = collectives.all_to_all(_padded(x, split, q), mesh=mesh, axes=move.mesh_axes, split=split, concat=concat)
     view.put(p, p.size)
     view.put(q, q.length)
     return view.closed(_cut(x, concat, p))
@@ -298,21 +298,21 @@ def _all_gather(x: Node, move: Move, shape: Sequence[int], mesh: Mesh) -> Node:
     view.put(p, p.length)
     x, axis = view.opened(x), view.axis(p)
     view.put(p, p.size)
-    return view.closed(_cut(C.all_gather(x, mesh=mesh, axes=move.mesh_axes, axis=axis), axis, p))
+    return view.closed(_cut(collectives.all_gather(x, mesh=mesh, axes=move.mesh_axes, axis=axis), axis, p))
 
 
 def _permute(x: Node, move: Move, shape: Sequence[int], mesh: Mesh) -> Node:
     n = mesh.count(move.gone[0].mesh_axes)
     pairs = tuple((i * n + j, j * n + i) for i in range(n) for j in range(n))
-    return C.permute(x, mesh=mesh, axes=move.mesh_axes, pairs=pairs)
+    return collectives.permute(x, mesh=mesh, axes=move.mesh_axes, pairs=pairs)
 
 
 def _all_reduce(x: Node, move: Move, shape: Sequence[int], mesh: Mesh) -> Node:
-    return C.all_reduce(x, mesh=mesh, axes=move.mesh_axes, op=move.op)
+    return collectives.all_reduce(x, mesh=mesh, axes=move.mesh_axes, op=move.op)
 
 
 def _mask(x: Node, move: Move, shape: Sequence[int], mesh: Mesh) -> Node:
-    first = E.eq(C.mesh_position(mesh=mesh, axes=move.mesh_axes), constant(0, int64))
+    first = E.eq(collectives.mesh_position(mesh=mesh, axes=move.mesh_axes), constant(0, int64))
     return E.select(first, x, constant(0, x.dtype))
 
 

@@ -23,7 +23,7 @@ from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.compiler.prims.neural.normalization import softmax
 from mycel._src.compiler.prims.neural.quantisation import dequantize, fake_quant, quantize
 from mycel._src.compiler.prims.neural.recurrence import KEPT, recurrence
-from mycel._src.compiler.transforms.quantise import integer_arithmetic as A
+from mycel._src.compiler.transforms.quantise import integer_arithmetic
 from mycel._src.compiler.transforms.quantise.graph_freezing import array_of, literal
 from mycel._src.compiler.transforms.quantise.integer_arithmetic import Steps, Total
 from mycel._src.compiler.transforms.quantise.integer_recurrence import recurrent
@@ -250,19 +250,22 @@ class Lowering:
             axis = node.params["axis"]
             fits = float(scale.size) == 1 / 256 and scale[1:] == (-128, -128, 127)
             if x is not None and fits and x.scale.high - x.scale.low < MOST_ENTRIES and type(node.shape[axis]) is int:
-                return A.soft_maximum(x, axis, scale)
+                return integer_arithmetic.soft_maximum(x, axis, scale)
             return None
         if node.prim is S.CONCAT:
             parts = [self.steps(i) for i in node.inputs]
             if any(p is None or p.scale.size.size != 1 for p in parts):
                 return None
-            return S.concat([A.joined(p, scale, self.rounding) for p in parts if p is not None], node.params["axis"])
+            return S.concat(
+                [integer_arithmetic.joined(p, scale, self.rounding) for p in parts if p is not None],
+                node.params["axis"],
+            )
         x = self.steps(root)
         if x is None or root is node:
-            return None if x is None else A.joined(x, scale, self.rounding)
+            return None if x is None else integer_arithmetic.joined(x, scale, self.rounding)
         if x.scale.size.size != 1 or x.scale.high - x.scale.low >= MOST_ENTRIES:
             return None
-        return A.table(x, lambda values: evaluated(node, root, values), scale)
+        return integer_arithmetic.table(x, lambda values: evaluated(node, root, values), scale)
 
     def _anchored(self, node: Node, scale: Scale, ends: Range) -> Node | None:
         found = self.regions.anchors.get(node)
@@ -270,16 +273,18 @@ class Lowering:
             a, b = self.steps(found.left), self.steps(found.right)
             if a is None or b is None or a.scale.size.size != 1 or b.scale.size.size != 1:
                 return None
-            return A.summed(a, b, found.sign, scale, self.rounding, ends)
+            return integer_arithmetic.summed(a, b, found.sign, scale, self.rounding, ends)
         if isinstance(found, Average):
             total = found.total
             x = self.steps(total.inputs[0])
             if x is None or x.scale.size.size != 1 or total.prim is None:
                 return None
             prim, params = total.prim, total.params
-            return A.averaged(x, lambda whole: prim(whole, **params), found.factor, scale, self.rounding, ends)
+            return integer_arithmetic.averaged(
+                x, lambda whole: prim(whole, **params), found.factor, scale, self.rounding, ends
+            )
         made = self.total(node)
-        return None if made is None else A.rescaled(made, scale, self.rounding, ends)
+        return None if made is None else integer_arithmetic.rescaled(made, scale, self.rounding, ends)
 
     def total(self, node: Node) -> Total | None:
         """Return a convolution or product of steps as a sum; None for other nodes."""
@@ -295,11 +300,11 @@ class Lowering:
                 assert held is not None
                 count = array.shape[0] if found.base.prim is not matmul else array.shape[1]
                 bias = np.broadcast_to(held.reshape(-1), (count,))
-            return A.total_of(found.base, bias, x, array, scale)
+            return integer_arithmetic.total_of(found.base, bias, x, array, scale)
         if node.prim is matmul and found is None:
             a, b = (self.steps(i) for i in node.inputs)
             if a is not None and b is not None and a.scale.size.size == 1 == b.scale.size.size:
-                return A.product_of(a, b)
+                return integer_arithmetic.product_of(a, b)
         return None
 
 

@@ -36,7 +36,7 @@ from mycel._src.compiler.prims.neural.quantisation import (
     straight_through,
 )
 from mycel._src.compiler.transforms.graph_rewriting import rewrite
-from mycel._src.compiler.transforms.quantise import integer_arithmetic as A
+from mycel._src.compiler.transforms.quantise import integer_arithmetic
 from mycel._src.compiler.transforms.quantise.graph_freezing import array_of, literal
 from mycel._src.compiler.transforms.quantise.integer_arithmetic import INT32, Steps, Total
 from mycel._src.compiler.transforms.quantise.integer_lowering import Ends, Lowered, Lowering
@@ -120,7 +120,7 @@ class _Learning(Lowering):
     def _stand_in(self, node: Node, found: Steps) -> Node:
         source, ends = self._source(node)
         real, scale = self.real[source], found.scale
-        low, high = (scale.low, scale.high) if ends is None else A.cut(scale, ends)
+        low, high = (scale.low, scale.high) if ends is None else integer_arithmetic.cut(scale, ends)
         # A value of floats may be anything; a sum of steps was seen to fit, but for its clamp.
         floats = found.node.prim is quantize
         inside: Node | None = None

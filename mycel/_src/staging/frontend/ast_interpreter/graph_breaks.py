@@ -28,7 +28,7 @@ import numpy as np
 from mycel._src.compiler.ir.graph import Graph, Node, Where, current_where, input_node, substitute, toposort
 from mycel._src.compiler.ir.structural_hash import structural_hash
 from mycel._src.compiler.prims.base import GET_ITEM, Cost, Primitive
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.engines import buffers, nonfinite
 from mycel._src.engines.error_messages import out_of_memory
 from mycel._src.engines.select import compile_graph
@@ -339,7 +339,7 @@ class LiveStage(Interpreter):
             if t._buf is None:
                 t._need_value("a compiled function")
         if self.outer is not None:
-            found: Sequence[Tensor] = self.outer.emit(C.call, tensors, {"graph": graph})
+            found: Sequence[Tensor] = self.outer.emit(control.call, tensors, {"graph": graph})
             return found
         try:
             values = _program(graph)(*[t._buf for t in tensors])

@@ -41,7 +41,7 @@ from mycel._src.staging.frontend.parallelism.operator_marks import (
 from mycel._src.staging.frontend.source_code.function_source import NoSource, definition_of
 from mycel._src.staging.frontend.source_code.scope_analysis import scope_of
 from mycel._src.staging.frontend.source_code.tracebacks import note_place
-from mycel._src.staging.frontend.specialization import guards as G
+from mycel._src.staging.frontend.specialization import guards
 from mycel._src.staging.frontend.specialization.guards import lookup
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor
@@ -116,7 +116,7 @@ class Interpreter(Stage):
             return self.invoke(fn.__wrapped__, args, kwargs)
         if kind is functools._lru_cache_wrapper:
             return self.invoke(fn.__wrapped__, args, kwargs)
-        method = G.lookup(kind, "__call__")
+        method = guards.lookup(kind, "__call__")
         if type(method) is types.FunctionType and not is_native(method):
             return call_function(self, method, (fn, *args), kwargs)
         if kind is Choice:

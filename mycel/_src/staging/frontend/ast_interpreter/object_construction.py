@@ -13,7 +13,7 @@ from mycel._src.staging.frontend.calls.frames import Closure, call
 from mycel._src.staging.frontend.calls.native_calls import call_natively
 from mycel._src.staging.frontend.calls.user_code import is_native, is_users
 from mycel._src.staging.frontend.graph_building.stage import Stage
-from mycel._src.staging.frontend.specialization import guards as G
+from mycel._src.staging.frontend.specialization import guards
 from mycel._src.staging.frontend.specialization.snapshots import PLAIN_SET
 from mycel._src.tensors.core.tensor import Tensor
 
@@ -26,14 +26,14 @@ def construct(stage: Stage, kind: type, args: Any, kwargs: dict[str, Any]) -> An
     special = SPECIAL.get(kind)
     if special is not None:
         return special(stage, args, kwargs)
-    initialize = G.lookup(kind, "__init__")
+    initialize = guards.lookup(kind, "__init__")
     if (
         type(kind).__call__ is type.__call__
         and type(initialize) in (types.FunctionType, Closure)
         and not is_native(initialize)
         and not issubclass(kind, Tensor)
     ):
-        new = G.lookup(kind, "__new__")
+        new = guards.lookup(kind, "__new__")
         new = getattr(new, "__func__", new)
         if type(new) is types.FunctionType and not is_native(new):
             made = call(stage, new, (kind, *args), kwargs)
@@ -59,7 +59,7 @@ def _runs_users_code(kind: Any) -> bool:
     """Return whether the generated `__init__` of a dataclass calls code that the user wrote."""
     if getattr(kind.__init__, "__code__", None) is None or kind.__init__.__code__.co_filename != "<string>":
         return False
-    return is_users(G.lookup(kind, "__post_init__")) or any(
+    return is_users(guards.lookup(kind, "__post_init__")) or any(
         is_users(f.default_factory) for f in dataclasses.fields(kind)
     )
 
@@ -69,10 +69,10 @@ def _construct_dataclass(stage: Stage, kind: Any, args: Any, kwargs: dict[str, A
     functions interpreted.
     """
     bound = inspect.signature(kind).bind(*args, **kwargs).arguments
-    new = G.lookup(kind, "__new__")
+    new = guards.lookup(kind, "__new__")
     new = getattr(new, "__func__", new)
     made = stage.created(call(stage, new, (kind, *args), kwargs) if is_users(new) else kind.__new__(kind))
-    setter = G.lookup(kind, "__setattr__")
+    setter = guards.lookup(kind, "__setattr__")
     own_setter = is_users(setter) and not kind.__dataclass_params__.frozen
     known = {f.name: f for f in dataclasses.fields(kind)}
     late = []
@@ -93,7 +93,7 @@ def _construct_dataclass(stage: Stage, kind: Any, args: Any, kwargs: dict[str, A
             object.__setattr__(made, name, value)
         else:
             late.append(value)
-    finish = G.lookup(kind, "__post_init__")
-    if finish is not G.MISSING:
+    finish = guards.lookup(kind, "__post_init__")
+    if finish is not guards.MISSING:
         call(stage, finish, (made, *late), {})
     return made

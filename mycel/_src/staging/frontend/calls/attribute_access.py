@@ -19,7 +19,7 @@ from mycel._src.foundation.errors import CompileError
 from mycel._src.staging.frontend.calls.frames import Closure, Frame, call
 from mycel._src.staging.frontend.calls.user_code import is_native
 from mycel._src.staging.frontend.graph_building.stage import MISSING, Stage
-from mycel._src.staging.frontend.specialization import guards as G
+from mycel._src.staging.frontend.specialization import guards
 from mycel._src.staging.frontend.specialization.snapshots import CONTAINERS
 from mycel._src.tensors.core.tensor import Tensor
 from mycel._src.tensors.core.views import is_plain
@@ -57,7 +57,7 @@ def load_global(frame: Frame, name: str) -> Any:
         if value is MISSING:
             raise NameError(f"name {name!r} is not defined")
         if stage is not None:
-            stage.guards.item(namespace, name, G.MISSING)
+            stage.guards.item(namespace, name, guards.MISSING)
             stage.guards.item(builtins.__dict__, name, value)
         return value
     if stage is not None and not stage.was_changed(("item", id(namespace), name)):
@@ -107,7 +107,7 @@ def load_attribute(stage: Stage, target: Any, name: str) -> Any:
         if target._buf is not None and name in target.__dict__ and not stage.is_fresh(target):
             stage.guards.attribute(target, name, value)
         elif type(value) is types.MethodType:
-            stage.guards.of_type(kind, name, G.lookup(kind, name))
+            stage.guards.of_type(kind, name, guards.lookup(kind, name))
         return value
     if kind is types.ModuleType:
         return load_from_module(stage, target, name)
@@ -115,13 +115,13 @@ def load_attribute(stage: Stage, target: Any, name: str) -> Any:
         return _of_class(stage, target, name)
     if kind is super:
         return _beyond(stage, target, name)
-    every = G.lookup(kind, "__getattribute__")
+    every = guards.lookup(kind, "__getattribute__")
     if _is_users(every):
         stage.guards.of_type(kind, "__getattribute__", every)
         stage.guards.kind(target)
         return call(stage, every, (target, name), {})
     own = getattr(target, "__dict__", None)
-    if own is None or name not in own or _is_data_descriptor(G.lookup(kind, name)):
+    if own is None or name not in own or _is_data_descriptor(guards.lookup(kind, name)):
         return _from_class(stage, target, kind, name)
     value = own[name]
     if stage.was_changed(("attribute", id(target), name)) or stage.is_fresh(target):
@@ -151,19 +151,19 @@ def load_from_module(stage: Stage, target: Any, name: str) -> Any:
 def _of_class(stage: Stage, target: Any, name: str) -> Any:
     """Return an attribute of a class."""
     meta = type(target)
-    found = G.lookup(target, name)
-    above = G.lookup(meta, name) if meta is not type else G.MISSING
-    if _is_users(above) and (found is G.MISSING or _is_data_descriptor(above)):
+    found = guards.lookup(target, name)
+    above = guards.lookup(meta, name) if meta is not type else guards.MISSING
+    if _is_users(above) and (found is guards.MISSING or _is_data_descriptor(above)):
         stage.guards.of_type(meta, name, above)
         if type(above) is property:
             return call(stage, above.fget, (target,), {})
         return types.MethodType(above, target)
-    if found is G.MISSING and above is G.MISSING and not hasattr(type, name):
+    if found is guards.MISSING and above is guards.MISSING and not hasattr(type, name):
         return _by_getattr(stage, target, meta, name)
     value = getattr(target, name)
     if stage.was_changed(("attribute", id(target), name)) or stage.is_fresh(target):
         return value
-    if isinstance(found, (tuple, *CONTAINERS)) or found is G.MISSING or hasattr(type, name):
+    if isinstance(found, (tuple, *CONTAINERS)) or found is guards.MISSING or hasattr(type, name):
         if type(value) not in (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType):
             stage.guards.attribute(target, name, value)
     elif not target.__module__.startswith(("builtins", "numpy")):
@@ -190,33 +190,33 @@ def _is_users(value: Any) -> bool:
 
 
 def _is_data_descriptor(found: Any) -> bool:
-    return found is not G.MISSING and hasattr(type(found), "__set__")
+    return found is not guards.MISSING and hasattr(type(found), "__set__")
 
 
 def _by_getattr(stage: Stage, target: Any, kind: type, name: str) -> Any:
     """Return an attribute that was not found, by `__getattr__` of the class if the user
     wrote one.
     """
-    hook = G.lookup(kind, "__getattr__")
+    hook = guards.lookup(kind, "__getattr__")
     if not _is_users(hook):
         return getattr(target, name)
     if not stage.is_fresh(target):
         stage.guards.kind(target)
         stage.guards.unset(target, name)
-    stage.guards.of_type(kind, name, G.MISSING)
+    stage.guards.of_type(kind, name, guards.MISSING)
     stage.guards.of_type(kind, "__getattr__", hook)
     return call(stage, hook, (target, name), {})
 
 
 def _from_class(stage: Stage, target: Any, kind: type, name: str) -> Any:
     """Return an attribute that an object has from its class."""
-    found = G.lookup(kind, name)
+    found = guards.lookup(kind, name)
     own = getattr(target, "__dict__", None)
     fresh = stage.is_fresh(target)
     ours = kind is Tensor or kind.__module__.startswith(("mycel.", "builtins", "numpy"))
     if not fresh and not ours and type(found) is not types.MemberDescriptorType:
         stage.guards.kind(target)
-        if found is not G.MISSING and not _is_data_descriptor(found):
+        if found is not guards.MISSING and not _is_data_descriptor(found):
             stage.guards.unset(target, name)
     if name == "__dict__" and own is not None:
         if not fresh:
@@ -224,7 +224,7 @@ def _from_class(stage: Stage, target: Any, kind: type, name: str) -> Any:
         return own
     if name == "__class__":
         return kind
-    if found is G.MISSING:
+    if found is guards.MISSING:
         return _by_getattr(stage, target, kind, name)
     if type(found) is property and _is_users(found):
         stage.guards.of_type(kind, name, found)
@@ -238,7 +238,7 @@ def _from_class(stage: Stage, target: Any, kind: type, name: str) -> Any:
         stage.note_attribute(target, name)
         own[name] = value
         return value
-    getter = G.lookup(type(found), "__get__")
+    getter = guards.lookup(type(found), "__get__")
     if _is_users(getter):
         stage.guards.of_type(kind, name, found)
         return call(stage, getter, (found, target, kind), {})
@@ -276,16 +276,16 @@ def store_attribute(stage: Stage, target: Any, name: str, value: Any) -> None:
                 f"{type(target).__name__}; "
                 "do it outside"
             )
-    found = G.lookup(type(target), name)
+    found = guards.lookup(type(target), name)
     if type(found) is property and found.fset is not None and not is_native(found.fset):
         call(stage, found.fset, (target, value), {})
         return
-    setter = G.lookup(type(target), "__setattr__")
+    setter = guards.lookup(type(target), "__setattr__")
     if _is_users(setter):
         stage.guards.of_type(type(target), "__setattr__", setter)
         call(stage, setter, (target, name, value), {})
         return
-    descriptor = G.lookup(type(found), "__set__") if found is not G.MISSING else G.MISSING
+    descriptor = guards.lookup(type(found), "__set__") if found is not guards.MISSING else guards.MISSING
     if _is_users(descriptor):
         stage.guards.of_type(type(target), name, found)
         call(stage, descriptor, (found, target, value), {})

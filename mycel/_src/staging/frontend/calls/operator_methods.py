@@ -20,7 +20,7 @@ from mycel._src.compiler.prims import elementwise as E
 from mycel._src.staging.frontend.calls.frames import Closure, call
 from mycel._src.staging.frontend.calls.native_calls import see
 from mycel._src.staging.frontend.calls.user_code import is_native
-from mycel._src.staging.frontend.specialization import guards as G
+from mycel._src.staging.frontend.specialization import guards
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
@@ -84,7 +84,7 @@ def method_of(stage: Stage, value: Any, name: str) -> Any | None:
     kind = type(value)
     if kind in FAST:
         return None
-    found = G.lookup(kind, name)
+    found = guards.lookup(kind, name)
     if type(found) not in (types.FunctionType, Closure) or is_native(found):
         return None
     stage.guards.of_type(kind, name, found)
@@ -190,7 +190,7 @@ def item(stage: Stage, container: Any, index: Any) -> Any:
     if method is not None:
         return call(stage, method, (container, index), {})
     if isinstance(container, type):
-        made = G.lookup(container, "__class_getitem__")
+        made = guards.lookup(container, "__class_getitem__")
         inner = getattr(made, "__func__", made)
         if type(inner) is types.FunctionType and not is_native(inner):
             stage.guards.of_type(container, "__class_getitem__", made)
@@ -228,7 +228,7 @@ def truth_of(stage: Stage, value: Any) -> bool:
         method = method_of(stage, value, name)
         if method is not None:
             return bool(call(stage, method, (value,), {}))
-        if G.lookup(type(value), name) is not G.MISSING:
+        if guards.lookup(type(value), name) is not guards.MISSING:
             break
     return bool(_natively(stage, bool, value))
 
@@ -251,7 +251,7 @@ def iterate(stage: Stage | None, value: Any) -> Any:
         )
     if method_of(stage, value, "__next__") is not None:
         return stage.created(_steps(stage, value))
-    if G.lookup(type(value), "__iter__") is G.MISSING and method_of(stage, value, "__getitem__") is not None:
+    if guards.lookup(type(value), "__iter__") is guards.MISSING and method_of(stage, value, "__getitem__") is not None:
         return stage.created(_members(stage, value))
     if not hasattr(type(value), "__next__"):
         see(stage, value)

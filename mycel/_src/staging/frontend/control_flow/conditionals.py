@@ -21,7 +21,7 @@ import numpy as np
 from mycel._src.compiler.ir.graph import Graph, Node, Where, current_where, input_node, set_where, substitute
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims.base import constant, get_item
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.shape import reshape
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import CompileError, NeedsValue, VmapError
@@ -547,7 +547,7 @@ def _emit(
         stage.adopt(result)
         return result
     operands = list(dict.fromkeys([*found[0][0], *found[1][0]]))
-    node = C.cond.node(
+    node = control.cond.node(
         test, *operands, true=closed(sides[0], operands, "true"), false=closed(sides[1], operands, "false")
     )
     return outputs_of_call(stage, node)

@@ -18,7 +18,7 @@ from typing import Any
 from mycel._src.compiler.ir.graph import Graph, Node, Where, current_where, input_node, set_where
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims import elementwise as E
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import CompileError, NeedsValue, VmapError
 from mycel._src.staging.frontend.calls.frames import Undefined
@@ -463,7 +463,7 @@ class _Trial:
         body = closed(outputs, inner, "body")
         test_inputs = [input_node(n.type, "carried") for n in inner]
         test = Graph(test_inputs, [test_inputs[0]], "test")
-        parts = outputs_of_call(stage, C.while_loop.node(*operands, test=test, body=body, carried=len(outputs)))
+        parts = outputs_of_call(stage, control.while_loop.node(*operands, test=test, body=body, carried=len(outputs)))
         results = {leaf: make_staged(part) for leaf, part in zip(moving, parts[1:])}
         for leaf, tree in origins.items():
             mix(stage, results[leaf], tree)

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, at, input_node, substitute, toposort
 from mycel._src.compiler.ir.types import TensorType
-from mycel._src.compiler.prims import matrix_product as L
+from mycel._src.compiler.prims import matrix_product
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import GET_ITEM, outputs_of
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.elementwise import identity
 from mycel._src.compiler.prims.indexing.index import take_add
 from mycel._src.compiler.transforms.grad import sum_of, vjp
@@ -436,9 +436,9 @@ def _joined(terms: Sequence[Node]) -> Node:
     if first.prim in (S.TRANSPOSE, S.RESHAPE):
         assert first.prim is not None
         return first.prim(_joined([t.inputs[0] for t in terms]), **first.params)
-    if first.prim is L.matmul and len(first.shape) == 2:
+    if first.prim is matrix_product.matmul and len(first.shape) == 2:
         left = S.concat([t.inputs[0] for t in terms], 1)
-        return L.matmul(left, S.concat([t.inputs[1] for t in terms], 0))
+        return matrix_product.matmul(left, S.concat([t.inputs[1] for t in terms], 0))
     if first.prim is take_add and first.params["axis"] == 0 and len(first.inputs[1].shape) == 1:
         rows = S.concat([t.inputs[0] for t in terms], 0)
         return take_add(rows, S.concat([t.inputs[1] for t in terms], 0), **first.params)
@@ -460,11 +460,11 @@ def opened(outputs: Sequence[Node], stop: Container[Node] = ()) -> list[Node]:
             continue
         inputs = tuple([image.get(i, i) for i in node.inputs])
         if (
-            node.prim is C.call
+            node.prim is control.call
             and type(node.type) is tuple
             and all(t.is_static for t in node.params["graph"].input_types)
         ):
-            results[node] = C.inline(node.params["graph"], inputs)
+            results[node] = control.inline(node.params["graph"], inputs)
         elif any(a is not b for a, b in zip(inputs, node.inputs)):
             image[node] = Node(node.prim, inputs, node.params, node.type, node.where)
     return [image.get(o, o) for o in outputs]

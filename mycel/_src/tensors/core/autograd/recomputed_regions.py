@@ -7,7 +7,7 @@ from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, toposort
 from mycel._src.compiler.ir.structural_hash import structural_hash
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.custom_derivatives import custom, kept_call
 from mycel._src.foundation.bounded_caches import SOME, Remembered
 
@@ -63,7 +63,7 @@ def _plain(outputs: Sequence[Node], stand_in: dict[Node, Node]) -> list[Node]:
             continue
         prim, params = node.prim, node.params
         if prim is kept_call:
-            prim, params = C.call, {"graph": params["graph"]}
+            prim, params = control.call, {"graph": params["graph"]}
         image[node] = Node(prim, tuple([image[i] for i in node.inputs]), params, node.type, node.where)
     return [image[o] for o in outputs]
 

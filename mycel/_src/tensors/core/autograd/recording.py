@@ -24,7 +24,7 @@ import numpy as np
 from mycel._src.compiler.ir.graph import Graph, Node, toposort
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims.base import GET_ITEM, Primitive, freeze
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.control_flow.recompute import recompute
 from mycel._src.compiler.prims.custom_derivatives import Rule, custom, kept_call, refusal
 from mycel._src.compiler.prims.elementwise import identity, stop_gradient
@@ -110,7 +110,7 @@ class Recorder(Recording):
         return self._executed(primitive, inputs, params)
 
     def _executed(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
-        if primitive is C.call:
+        if primitive is control.call:
             return self._call(inputs, params["graph"])
         result = eager.execute(primitive, inputs, params)
         self.enter(primitive, inputs, params, result)
@@ -237,10 +237,10 @@ class Recorder(Recording):
         """Call a graph and keep the values that its derivative needs."""
         active = [i for i, t in enumerate(inputs) if self.node_of(t) is not None and t.dtype.is_differentiable]
         if not active:
-            return eager.execute(C.call, inputs, {"graph": graph})
+            return eager.execute(control.call, inputs, {"graph": graph})
         if refusal(graph):
             return self._opened(inputs, graph)
-        known = link(graph, active, C.sizes_in_call(graph, [t._type for t in inputs]))
+        known = link(graph, active, control.sizes_in_call(graph, [t._type for t in inputs]))
         params = {"graph": known.graph, "count": known.count, "link": known}
         results = eager.execute(kept_call, inputs, params)
         self._enter(kept_call, self._saved(inputs), params, results)
@@ -531,7 +531,7 @@ class Recorder(Recording):
         if graph is None:
             return [None] * len(places)
         values = [_linked(order[i] if k < 0 else order[i].items()[k]) for i, k in used]
-        results = self.emit(C.call, [*values, *given], {"graph": graph})
+        results = self.emit(control.call, [*values, *given], {"graph": graph})
         return [None if p is None else results[p.number] for p in places]
 
     def _pulled(

@@ -23,7 +23,7 @@ from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node, toposort
 from mycel._src.compiler.prims.base import GET_ITEM, Primitive, freeze, outputs_of
-from mycel._src.compiler.prims.control_flow import control as C
+from mycel._src.compiler.prims.control_flow import control
 from mycel._src.compiler.prims.custom_derivatives import Rule, custom, kept_call
 from mycel._src.compiler.prims.elementwise import identity
 from mycel._src.compiler.transforms.grad import vjp
@@ -287,7 +287,7 @@ class _Saving(Recorder):
             visible = params["count"]
             if self.depth > 1:
                 # A second derivative computes the values that the call keeps anew.
-                primitive, params = C.call, {"graph": params["graph"]}
+                primitive, params = control.call, {"graph": params["graph"]}
         active = [i for i, n in enumerate(nodes) if n.params is not CONSTANT and n.type.dtype.is_differentiable]
         plan = _plan(primitive, [n.type for n in nodes], params, active, visible)
         if all(g is None for g in plan.gradients):
