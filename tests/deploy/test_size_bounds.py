@@ -244,7 +244,7 @@ def test_gradients_of_loops_with_a_bound(form: str, tmp_path: Path) -> None:
 
 def test_gradients_of_loops_without_a_bound_are_refused_by_line() -> None:
     with pytest.raises(
-        Unsupported, match=r"while_grad at .*test_bounds.py:\d+ keeps states of a loop whose rounds have"
+        Unsupported, match=r"while_grad at .*test_size_bounds.py:\d+ keeps states of a loop whose rounds have"
     ):
         build(_looped("data"), some(to(6), 3), target=HERE)
 

@@ -47,7 +47,7 @@ def test_of_compiled_functions_and_gradients() -> None:
     assert 's.split("i", 4)' in str(forward) and "as scheduled:" in str(forward)
     (scheduled_one,) = [s for s in forward.steps[0].steps if s.listing]
     assert scheduled_one.cost.flops > 0 and scheduled_one.where is not None
-    assert scheduled_one.where.file.endswith("test_accounts.py")
+    assert scheduled_one.where.file.endswith("test_operator_report.py")
     listings = ["\n".join(s.listing) for s in backward.steps[0].steps if s.listing]
     assert any("downwards" in text and "test_schedules.py:" in text for text in listings)
 

@@ -31,7 +31,7 @@ def test_the_first_difference_is_named():
 
     found = ms.diverge(one, other, x)
     assert (found.agrees, found.operation, found.nearest, found.shape) == (False, "exp", "exp", (2, 2))
-    assert 0 < found.error < 1 and len(found.results) == 1 and "test_diverging.py" in found.place
+    assert 0 < found.error < 1 and len(found.results) == 1 and "test_program_comparison.py" in found.place
     assert "part at exp[2, 2]" in str(found)
     assert ms.diverge(one, other, x, rtol=1).agrees
 
