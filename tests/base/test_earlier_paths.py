@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pickle
 import subprocess
 import sys
@@ -32,6 +33,14 @@ def test_every_module_is_the_same_under_both_names(room: str) -> None:
         now = importlib.import_module(".".join(["mycel._src", earlier_paths.ROOMS[room], *inner]))
         before = importlib.import_module(f"mycel.{name}")
         assert before is now and now.__spec__ is not None and now.__spec__.name == now.__name__
+
+
+def test_renamed_modules_are_the_same_under_both_names() -> None:
+    table = earlier_paths.renamed()
+    assert len(table) > 300
+    for before, now in table.items():
+        assert importlib.import_module(before) is importlib.import_module(now)
+        assert importlib.util.find_spec(now) is not None and before not in table.values()
 
 
 def test_what_is_not_there_is_not_found() -> None:

@@ -1,6 +1,7 @@
-"""Modules under the paths that they had before the wings of `mycel._src`: pickles name them.
+"""Modules under the paths that they had before `mycel._src`: pickles and programs name them.
 
-`mycel.core.tensor` is `mycel._src.tensors.core.tensor`: one module, under both names.
+`mycel.core.tensor` is `mycel._src.tensors.core.tensor`: one module, under both names. Modules whose
+own names have changed too are listed in `_src/data/earlier_paths.txt`.
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 
-__all__ = ["ROOMS", "install"]
+from mycel._src.foundation.package import FOLDER
+
+__all__ = ["ROOMS", "install", "renamed"]
 
 # Where each package is that was one of `mycel`.
 ROOMS = {"base": "foundation"} | {
@@ -44,16 +49,25 @@ class _Same(Loader):
         module.__spec__ = self.spec
 
 
+@cache
+def renamed() -> dict[str, str]:
+    """Return the present name of each module of which more than the package has changed."""
+    text = (Path(FOLDER) / "_src" / "data" / "earlier_paths.txt").read_text(encoding="ascii")
+    return {f"mycel.{before}": f"mycel.{now}" for before, now in map(str.split, text.splitlines())}
+
+
 class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if not fullname.startswith("mycel."):
             return None
-        _, room, *inner = fullname.split(".")
-        if room not in ROOMS:
-            return None
-        name = ".".join(["mycel._src", ROOMS[room], *inner])
+        name = renamed().get(fullname)
+        if name is None:
+            _, room, *inner = fullname.split(".")
+            if room not in ROOMS:
+                return None
+            name = ".".join(["mycel._src", ROOMS[room], *inner])
         found = importlib.util.find_spec(name)
         if found is None:
             return None
