@@ -14,7 +14,7 @@ from mycel._src.engines.native.llvm.target import host
 from mycel._src.engines.reference import evaluate
 from tests.deploy import random_graphs
 
-from ..engines.native.channel_cases import Case, float_cases, image_cases, matrix_cases
+from ..engines.native.operations.channels_last_cases import Case, float_cases, image_cases, matrix_cases
 from .loaded import Loaded
 
 TARGETS = ("x86-64", "x86-64-v3", "x86-64-v3-vnni", "x86-64-v4", "x86-64-v4-vnni")

@@ -67,10 +67,10 @@ def test_conversions_on_lower_levels(level: str, tmp_path: Path) -> None:
         pytest.skip("this processor is below x86-64-v3")
     program = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "import test_narrow\n"
+        "import test_half_conversion\n"
         "from mycel._src.engines.native.llvm.target import host\n"
         f"assert host().cpu == {level!r}\n"
-        "for name in test_narrow.TYPES: test_narrow.test_conversions(name)\n"
+        "for name in test_half_conversion.TYPES: test_half_conversion.test_conversions(name)\n"
     )
     environment = {**os.environ, "MYCEL_CPU": level, "MYCEL_CACHE": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)

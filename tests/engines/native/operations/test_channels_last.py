@@ -21,7 +21,7 @@ from mycel._src.engines.native.program.compiling import compile_native
 from mycel._src.engines.reference import evaluate
 from mycel._src.foundation.dtype import int8
 
-from .channel_cases import Case, bytes_of, image_cases, matrix_cases
+from .channels_last_cases import Case, bytes_of, image_cases, matrix_cases
 
 RNG = np.random.default_rng(4)
 has_units = pytest.mark.skipif(unit_for(int8) is None, reason="this processor has no products of bytes")
