@@ -120,7 +120,8 @@ def test_the_map_of_the_design_has_every_folder() -> None:
 @pytest.mark.parametrize("page", [*DESIGN, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
 def test_lines_of_the_design_fit_a_screen(page: Path) -> None:
     text = re.sub(r"```mermaid\n.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
-    wide = [line for line in text.splitlines() if len(line) > 100]
+    # Rows of tables, which cannot be wrapped, have a path in front.
+    wide = [line for line in text.splitlines() if len(line) > (140 if line.startswith("|") else 100)]
     assert not wide
 
 

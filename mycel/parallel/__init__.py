@@ -1,12 +1,16 @@
 """`mindspore.parallel`: how work is divided over devices, and checkpoints of divided work.
 
+`distribute` divides one function by `Layouts` over a `Mesh`, whatever the mode of the process.
 `mycel.parallel.simulation` tells how it would run on more devices than there are.
 """
 
 from __future__ import annotations
 
+from mycel._src.compiler.ir.sharding.mesh import Mesh as Mesh
 from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.planner.simulation import simulate as simulate
+from mycel._src.staging.distributed import Layouts as Layouts
+from mycel._src.staging.distributed import distribute as distribute
 from mycel.parallel.auto_parallel import set_op_strategy_config as set_op_strategy_config
 from mycel.parallel.context import get_algo_parameters as get_algo_parameters
 from mycel.parallel.context import reset_algo_parameters as reset_algo_parameters
@@ -31,9 +35,12 @@ from mycel.train.unified_checkpoints import unified_safetensors as unified_safet
 
 __all__ = [
     "Layout",
+    "Layouts",
+    "Mesh",
     "build_searched_strategy",
     "convert_checkpoint_by_rank",
     "convert_checkpoints",
+    "distribute",
     "get_algo_parameters",
     "load_distributed_checkpoint",
     "load_segmented_checkpoints",
