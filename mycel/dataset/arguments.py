@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from mycel._src.foundation import arguments
 from mycel.dataset.pipeline_errors import InputValueError
 
@@ -23,8 +21,7 @@ def names(value: str | Sequence[str], argument: str) -> list[str]:
     """
     found = [value] if isinstance(value, str) else list(value)
     for name in found:
-        if not isinstance(name, str):
-            raise TypeError(f"{argument}: column names are text, got {name!r} of type {type(name).__name__}")
+        arguments.text(argument, "each column name", name)
         if not name:
             raise ValueError(f"{argument}: a column name is empty")
     if not found:
@@ -54,11 +51,10 @@ def check_count(
     `operation` and `argument` are named in messages. Raises TypeError for other types and
     ValueError for integers out of range.
     """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{operation}: {argument} must be an integer, got {value!r} of type {type(value).__name__}")
+    arguments.integer(operation, argument, value)
     if value not in extra and not low <= value <= high:
         also = f" or {' or '.join(map(str, extra))}" if extra else ""
-        raise InputValueError(f"{operation}: {argument} must be within [{low}, {high}]{also}, got {value}")
+        raise InputValueError(f"{operation}: {argument} must be within [{low}, {high}]{also}, not {value}")
     return int(value)
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from mycel._src.foundation import arguments
 from mycel._src.foundation.callback_base import Callback
 from mycel._src.foundation.system import locks
 from mycel.dataset import config
@@ -167,8 +168,7 @@ def check_callbacks(callbacks: Any) -> list[DSCallback]:
     """Return the callbacks of a `map` as a list; raise TypeError for other things."""
     found = [] if callbacks is None else list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
     for callback in found:
-        if not isinstance(callback, DSCallback):
-            raise TypeError(f"map: callbacks must be DSCallbacks, got {callback!r} of type {type(callback).__name__}")
+        arguments.instance("map", "each of callbacks", callback, DSCallback)
     return found
 
 

@@ -12,6 +12,7 @@ import os
 import secrets
 from typing import Any
 
+from mycel._src.foundation import arguments
 from mycel._src.foundation.logged_once import no_effect
 from mycel._src.foundation.system.cpu_cores import usable_cores
 from mycel.common import seed as global_seed
@@ -276,13 +277,11 @@ def set_debug_mode(debug_mode_flag: bool, debug_hook_list: list[Any] | None = No
     `debug_hook_list` is a list of hooks, `debug.DebugHook`, that see the rows before the first
     operation of each `map` and after every one; a function receives and returns the row after each.
     """
-    if debug_hook_list is not None and not isinstance(debug_hook_list, list):
-        raise TypeError(f"set_debug_mode: debug_hook_list must be a list of hooks, got {debug_hook_list!r}")
+    arguments.optional("set_debug_mode", "debug_hook_list", debug_hook_list, list, "a list of hooks")
     _settings["debug_mode"] = check_bool("set_debug_mode", debug_mode_flag)
     hooks = list(debug_hook_list or [])
     for hook in hooks:
-        if not callable(hook):
-            raise TypeError(f"set_debug_mode: expected a list of functions, got {hook!r}")
+        arguments.function("set_debug_mode", "each of debug_hook_list", hook)
     _settings["debug_hooks"] = hooks
 
 
@@ -345,8 +344,7 @@ def load(file: str) -> None:
         "callbackTimeout": set_callback_timeout,
         "opConnectorSize": set_prefetch_size,
     }
-    if not isinstance(file, (str, os.PathLike)):
-        raise TypeError(f"load: file must be a path, got {file!r:.80}")
+    arguments.path("load", "file", file)
     try:
         with open(file, encoding="utf-8") as handle:
             values = json.load(handle)
@@ -355,7 +353,7 @@ def load(file: str) -> None:
     except (ValueError, RecursionError) as error:
         raise InputValueError(f"load: {file} cannot be read as JSON: {error}") from error
     if not isinstance(values, dict):
-        raise ValueError(f"load: {file} must hold an object of settings, got {values!r:.80}")
+        raise ValueError(f"load: {file} must hold an object of settings, not {values!r:.80}")
     for key in _EARLIER.intersection(values):
         no_effect("load", key, values.pop(key), "pipelines have no such part")
     unknown = [key for key in values if key not in setters]

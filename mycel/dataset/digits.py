@@ -39,7 +39,7 @@ def load_digits(size: int = 32) -> tuple[UInt8Array, Int32Array]:
     ((1797, 8, 8, 1), 255, [0, 1, 2])
     """
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise ValueError(f"load_digits: size must be a positive integer, got {size!r}")
+        raise ValueError(f"load_digits: size must be a positive integer, not {size!r}")
     levels = read_idx(_DATA / "digits-images-idx3-ubyte.gz")
     labels = read_idx(_DATA / "digits-labels-idx1-ubyte.gz")
     images = np.rint(levels * (255.0 / _LEVELS)).astype(np.uint8)[..., None]
@@ -60,7 +60,7 @@ def stratified_split(
     (16, 4)
     """
     if not 0 < train_fraction < 1:
-        raise ValueError(f"stratified_split: train_fraction must be within (0, 1), got {train_fraction}")
+        raise ValueError(f"stratified_split: train_fraction must be within (0, 1), not {train_fraction}")
     random = np.random.Generator(np.random.PCG64(seed))
     order = random.permutation(len(labels))
     train: list[Int64Array] = []

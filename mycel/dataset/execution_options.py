@@ -10,6 +10,7 @@ import os
 from enum import IntEnum
 from typing import Any
 
+from mycel._src.foundation import arguments
 from mycel._src.foundation.files import fsspec_files
 from mycel._src.foundation.files.remote_copies import NoRoom
 from mycel._src.foundation.log import logger
@@ -79,18 +80,15 @@ def check_integer(setting: str, value: Any, low: int, high: int) -> int:
 
     `setting` is named in messages.
     """
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{setting}: expected an integer, got {value!r} of type {type(value).__name__}")
-    if not low <= value <= high:
-        raise ValueError(f"{setting}: {value} is not within the required range [{low}, {high}]")
-    return value
+    found = arguments.integer(setting, "the value", value, numpy=False)
+    if not low <= found <= high:
+        raise ValueError(f"{setting}: {found} is not within the required range [{low}, {high}]")
+    return found
 
 
 def check_bool(setting: str, value: Any) -> bool:
     """Return a value; raise TypeError where it is no bool. `setting` is named in messages."""
-    if not isinstance(value, bool):
-        raise TypeError(f"{setting}: expected True or False, got {value!r} of type {type(value).__name__}")
-    return value
+    return arguments.flag(setting, "the value", value)
 
 
 def _switch(setting: str, name: str, value: Any, usual: bool, why: str, warns: bool = False) -> None:
@@ -100,11 +98,7 @@ def _switch(setting: str, name: str, value: Any, usual: bool, why: str, warns: b
 
 
 def _choice(setting: str, name: str, value: Any, known: tuple[str, ...], why: str | None) -> None:
-    if not isinstance(value, str):
-        raise TypeError(f"{setting}: expected one of {', '.join(known)}, got {value!r} of type {type(value).__name__}")
-    if value not in known:
-        raise ValueError(f"{setting}: expected one of {', '.join(known)}, got {value!r}")
-    _options[name] = value
+    _options[name] = arguments.choice(setting, "the value", value, known)
     if value != known[0] and why is not None:
         no_effect(setting, "value", value, why)
 
@@ -129,8 +123,7 @@ def set_enable_autotune(enable: bool, filepath_prefix: str | None = None) -> Non
       and ".json". It is written after each change with the tuned pipeline, which `deserialize`
       makes again; without it none is written.
     """
-    if filepath_prefix is not None and not isinstance(filepath_prefix, str):
-        raise TypeError(f"set_enable_autotune: filepath_prefix must be text, got {filepath_prefix!r}")
+    arguments.optional("set_enable_autotune", "filepath_prefix", filepath_prefix, str)
     if filepath_prefix == "":
         raise RuntimeError("set_enable_autotune: filepath_prefix is empty")
     if enable is True and filepath_prefix is not None and not os.path.isdir(os.path.dirname(filepath_prefix) or "."):
@@ -246,10 +239,9 @@ def set_sending_batches(batch_num: int) -> None:
     the default, sets no limit. It holds for `Dataset.device_que`, and for `Model.train` with
     `dataset_sink_mode`. Raises TypeError for anything but an integer, and ValueError below 0.
     """
-    if isinstance(batch_num, bool) or not isinstance(batch_num, int):
-        raise TypeError(f"set_sending_batches: expected an integer, got {batch_num!r}")
+    arguments.integer("set_sending_batches", "batch_num", batch_num, numpy=False)
     if batch_num < 0:
-        raise ValueError(f"set_sending_batches: the number of batches must be at least 0, got {batch_num}")
+        raise ValueError(f"set_sending_batches: batch_num must be at least 0, not {batch_num}")
     sending.set(batch_num)
 
 
@@ -264,11 +256,7 @@ def set_error_samples_mode(error_samples_mode: ErrorSamplesMode) -> None:
     [2, 1]
     >>> ds.config.set_error_samples_mode(ds.config.ErrorSamplesMode.RETURN)
     """
-    if not isinstance(error_samples_mode, ErrorSamplesMode):
-        raise TypeError(
-            f"set_error_samples_mode: expected an ErrorSamplesMode, got {error_samples_mode!r} of type "
-            f"{type(error_samples_mode).__name__}"
-        )
+    arguments.instance("set_error_samples_mode", "error_samples_mode", error_samples_mode, ErrorSamplesMode)
     _options["error_samples"] = error_samples_mode
 
 

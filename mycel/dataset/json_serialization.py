@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel.dataset.caching.dataset_cache import DatasetCache
 from mycel.dataset.nodes.graph_description import FUNCTION, written
 from mycel.dataset.nodes.node import Node
@@ -37,8 +38,7 @@ def serialize(dataset: Dataset, json_filepath: str = "") -> dict[str, Any]:
     >>> found["op_type"], found["batch_size"], found["children"][0]["op_type"]
     ('Batch', 2, 'NumpySlicesDataset')
     """
-    if not isinstance(dataset, Node):
-        raise TypeError(f"serialize: expected a dataset, got {dataset!r} of type {type(dataset).__name__}")
+    arguments.instance("serialize", "dataset", dataset, Node, "a dataset")
     return written(dataset, json_filepath)
 
 
@@ -124,7 +124,7 @@ def _dataset(found: Any) -> Dataset:
     if isinstance(found, dict) and "remark" in found and "tree" in found:
         found = found["tree"]
     if not isinstance(found, dict) or "op_type" not in found:
-        raise ValueError(f"deserialize: expected the description of a dataset, got {found!r:.80}")
+        raise ValueError(f"deserialize: the input must describe a dataset, not be {found!r:.80}")
     children = [_dataset(child) for child in found.get("children", ())]
     name = found["op_type"]
     kind = _known(Dataset, f"{name}Dataset" if children else name, "dataset")

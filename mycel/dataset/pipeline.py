@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mycel._src.foundation import arguments
 from mycel.dataset.arguments import check_count
 from mycel.dataset.iteration import elastic_resumption
 from mycel.dataset.iteration.device_queue import Received, TransferNode, receive_row, send_row
@@ -317,12 +318,11 @@ class Dataset(MakesVocabularies):
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
         """Return the dataset that `apply_func` makes of this one."""
-        if not callable(apply_func):
-            raise TypeError(f"apply: expected a function of a dataset, got {apply_func!r}")
+        arguments.function("apply", "apply_func", apply_func, "a function of a dataset")
         result = apply_func(self)
         if not isinstance(result, Dataset):
             raise TypeError(
-                f"apply: the function must return a dataset, got {result!r} of type {type(result).__name__}"
+                f"apply: the result of the function must be a dataset, not {result!r} of type {type(result).__name__}"
             )
         return result
 

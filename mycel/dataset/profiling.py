@@ -131,7 +131,7 @@ def profile(pipeline: Node | TupleIterator | DictIterator, num_epochs: int = 1) 
         iterator = pipeline  # type: ignore[assignment]
     else:
         raise TypeError(
-            f"profile: expected a dataset or an iterator, got {pipeline!r} of type {type(pipeline).__name__}"
+            f"profile: pipeline must be a dataset or an iterator, not {pipeline!r} of type {type(pipeline).__name__}"
         )
     if iterator.scope is None:
         return PipelineProfile([], 0.0, 0.0)

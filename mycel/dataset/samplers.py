@@ -61,9 +61,7 @@ def wants_shuffle(operation: str, shuffle: bool | Shuffle | None, kinds: Sequenc
     if isinstance(shuffle, Shuffle):
         known = ", ".join(map(str, (Shuffle.GLOBAL, *kinds)))
         raise NotImplementedError(f"{operation}: {shuffle} is not supported; use True, False, or {known}")
-    raise TypeError(
-        f"{operation}: shuffle must be a bool or a Shuffle, got {shuffle!r} of type {type(shuffle).__name__}"
-    )
+    raise arguments.wrong_type(operation, "shuffle", "a bool or a Shuffle", shuffle)
 
 
 def _not_none(sampler: str, shuffle: object) -> None:
@@ -95,7 +93,7 @@ class BuiltinSampler(MadeOf):
         if self.child_sampler is not None:
             raise RuntimeError(f"{type(self).__name__}: add_child: there is a child sampler already")
         if sampler is not None and not isinstance(sampler, BuiltinSampler):
-            raise TypeError(f"{type(self).__name__}: add_child: expected a sampler, got {sampler!r}")
+            raise TypeError(f"{type(self).__name__}.add_child: sampler must be a sampler, not {sampler!r}")
         self.child_sampler = sampler
 
     def get_child(self) -> BuiltinSampler | None:
@@ -195,8 +193,7 @@ class RandomSampler(BuiltinSampler):
         self, replacement: bool = False, num_samples: int | None = None, shuffle: Shuffle = Shuffle.GLOBAL
     ) -> None:
         super().__init__(num_samples)
-        if not isinstance(replacement, bool):
-            raise TypeError(f"RandomSampler: replacement must be a bool, got {replacement!r}")
+        arguments.flag("RandomSampler", "replacement", replacement)
         _not_none("RandomSampler", shuffle)
         wants_shuffle("RandomSampler", shuffle)
         self.replacement = replacement
@@ -230,7 +227,7 @@ class SubsetSampler(BuiltinSampler):
             engine().need(f"{name}: a list of {len(indices)} indices", 40 * len(indices))
         self.indices = np.asarray([_index(name, index) for index in indices], dtype=np.int64)
         if not self.indices.size:
-            raise TypeError(f"{name}: indices must be integers, at least one, got {indices!r:.80}")
+            raise TypeError(f"{name}: indices must be integers, at least one, not {indices!r:.80}")
 
     def get_num_samples(self) -> int | None:
         return min(len(self.indices), super().get_num_samples() or len(self.indices))
@@ -275,7 +272,7 @@ class WeightedRandomSampler(BuiltinSampler):
             arguments.instance("WeightedRandomSampler", "each of weights", weight, (int, float, np.number), "a number")
         self.weights = np.asarray(weights, dtype=np.float64)
         if self.weights.ndim != 1 or not self.weights.size:
-            raise InputValueError(f"WeightedRandomSampler: weights must be a list of numbers, got {weights!r:.80}")
+            raise InputValueError(f"WeightedRandomSampler: weights must be a list of numbers, not {weights!r:.80}")
         if not np.isfinite(self.weights).all() or (self.weights < 0).any() or not self.weights.any():
             raise InputValueError(
                 "WeightedRandomSampler: weights must be finite and not negative, and one must be positive"
@@ -508,7 +505,9 @@ def select_sampler(
     """
     check_counts(operation, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id)
     if (num_shards is None) != (shard_id is None):
-        raise InputValueError(f"{operation}: num_shards and shard_id go together, got {num_shards} and {shard_id}")
+        raise InputValueError(
+            f"{operation}: num_shards and shard_id must be given together, not {num_shards} and {shard_id}"
+        )
     if sampler is not None:
         given = {"num_samples": num_samples, "shuffle": shuffle, "num_shards": num_shards, "shard_id": shard_id}
         listed = not isinstance(sampler, (str, type, BuiltinSampler)) and (
@@ -527,9 +526,7 @@ def select_sampler(
             return sampler
         if listed:
             return IterSampler(sampler, num_samples)
-        raise TypeError(
-            f"{operation}: expected a sampler or row numbers, got {sampler!r} of type {type(sampler).__name__}"
-        )
+        raise arguments.wrong_type(operation, "sampler", "a sampler or row numbers", sampler)
     random = wants_shuffle(operation, shuffle)
     if num_shards is not None and shard_id is not None:
         return DistributedSampler(num_shards, shard_id, random, num_samples)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel._src.foundation.files import atomic_files
 from mycel._src.foundation.python_runtime import finalization as ends
 from mycel.dataset.rows.column_blocks import Array
@@ -41,8 +42,7 @@ class LineReader:
     """
 
     def __init__(self, filename: str) -> None:
-        if not isinstance(filename, str):
-            raise TypeError(f"LineReader: filename must be text, got {filename!r} of type {type(filename).__name__}")
+        arguments.text("LineReader", "filename", filename)
         if not os.path.exists(filename):
             raise RuntimeError(f"LineReader: the file {filename!r} does not exist")
         if not os.path.isfile(filename):
@@ -65,10 +65,9 @@ class LineReader:
 
         Raises TypeError for other numbers, and ValueError where there is no such line.
         """
-        if isinstance(line, bool) or not isinstance(line, int):
-            raise TypeError(f"LineReader: line must be an integer, got {line!r} of type {type(line).__name__}")
+        arguments.integer("LineReader", "line", line, numpy=False)
         if not 1 <= line <= len(self.offsets):
-            raise ValueError(f"LineReader: line must be within [1, {len(self.offsets)}], got {line}")
+            raise ValueError(f"LineReader: line must be within [1, {len(self.offsets)}], not {line}")
         if self._handle is None:
             self._handle = open(self.filename, "rb")
             ends.when_gone(self, self._handle.close, at_exit=False)
@@ -133,10 +132,10 @@ def imshow_det_bbox(
         raise ImportError(f"{where}: drawing needs Pillow; pip install 'mycel[image]'") from error
     picture, boxes, classes = _checked(where, image, bboxes, labels)
     if class_names is not None and not isinstance(class_names, (list, tuple, dict)):
-        raise AssertionError(f"{where}: class_names must be a list, tuple or dict, got {class_names!r}")
+        raise AssertionError(f"{where}: class_names must be a list, tuple or dict, not {class_names!r}")
     for name, colour in (("bbox_color", bbox_color), ("text_color", text_color), ("mask_color", mask_color)):
         if not isinstance(colour, tuple) or len(colour) != 3:
-            raise AssertionError(f"{where}: {name} must be a tuple in the order BGR, got {colour!r}")
+            raise AssertionError(f"{where}: {name} must be a tuple in the order BGR, not {colour!r}")
     masks = None
     if segm is not None:
         masks = np.asarray(segm).astype(bool)
@@ -172,12 +171,12 @@ def _checked(where: str, image: Any, bboxes: Any, labels: Any) -> tuple[Array, A
         or (image.shape[0] not in (1, 3) and image.shape[2] not in (1, 3))
     ):
         shape = getattr(image, "shape", image)
-        raise AssertionError(f"{where}: image must have shape [H, W, C] or [C, H, W], got {shape!r:.80}")
+        raise AssertionError(f"{where}: image must have shape [H, W, C] or [C, H, W], not {shape!r:.80}")
     boxes, classes = np.asarray(bboxes), np.asarray(labels)
     if boxes.ndim != 2 or boxes.shape[1] not in (4, 5):
-        raise AssertionError(f"{where}: bboxes must have shape [N, 4] or [N, 5], got {list(boxes.shape)}")
+        raise AssertionError(f"{where}: bboxes must have shape [N, 4] or [N, 5], not {list(boxes.shape)}")
     if classes.ndim != 2 or classes.shape != (len(boxes), 1):
-        raise AssertionError(f"{where}: labels must have shape [{len(boxes)}, 1], got {list(classes.shape)}")
+        raise AssertionError(f"{where}: labels must have shape [{len(boxes)}, 1], not {list(classes.shape)}")
     picture = image if image.shape[2] in (1, 3) else image.transpose(1, 2, 0)
     if picture.shape[2] == 1:
         picture = np.repeat(picture, 3, 2)
@@ -191,7 +190,7 @@ def _write(where: str, drawn: Picture, out_file: str) -> None:
     try:
         drawn.save(content, Image.registered_extensions()[os.path.splitext(out_file)[1].lower()])
     except KeyError:
-        raise ValueError(f"{where}: the ending of out_file must be that of an image, got {out_file!r}") from None
+        raise ValueError(f"{where}: the ending of out_file must be that of an image, not {out_file!r}") from None
     atomic_files.write(out_file, content.getvalue(), "image")
 
 

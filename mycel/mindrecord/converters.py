@@ -206,7 +206,7 @@ class ImageNetToMR:
             words = line.split()
             if len(words) != 2 or not re.fullmatch(r"[+-]?\d+", words[1]):
                 raise ValueError(
-                    f"ImageNetToMR: line {number + 1} of {self.map_file!r} should be a folder and a label, got {line!r}"
+                    f"ImageNetToMR: line {number + 1} of {self.map_file!r} must be a folder and a label, not {line!r}"
                 )
             folder = os.path.join(self.image_dir, words[0])
             if os.path.isdir(folder):
@@ -374,7 +374,7 @@ class TFRecordToMR:
             return self._TYPES[name]
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(
-                f"TFRecordToMR: feature {key!r} needs a shape and a dtype, one of {', '.join(self._TYPES)}; got "
+                f"TFRecordToMR: feature {key!r} must have a shape and a dtype, one of {', '.join(self._TYPES)}, not "
                 f"{feature!r}"
             ) from error
 

@@ -32,7 +32,7 @@ def set_enc_key(enc_key: str | None) -> None:
     if enc_key is not None:
         arguments.text("set_enc_key", "the key", enc_key, error=ValueError)
     if enc_key is not None and len(enc_key) not in (16, 24, 32):
-        raise ValueError(f"set_enc_key: the key must have 16, 24 or 32 letters, got {len(enc_key)}")
+        raise ValueError(f"set_enc_key: the key must have 16, 24 or 32 letters, not {len(enc_key)}")
     _settings["key"] = enc_key
 
 

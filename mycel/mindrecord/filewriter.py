@@ -245,7 +245,7 @@ class FileWriter:
         if isinstance(size, bool) or not isinstance(size, int):
             raise TypeError(f"FileWriter: the size of headers and pages must be an int, not {type(size).__name__}")
         if not low <= size <= high or size % 4:
-            raise failure(kind, f"It must be a multiple of 4 within [{low}, {high}], got {size!r}.")
+            raise failure(kind, f"It must be a multiple of 4 within [{low}, {high}], not {size!r}.")
         if self._drafts is not None or self._append:
             raise failure(kind, "Rows are written already.")
         return size

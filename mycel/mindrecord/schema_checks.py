@@ -59,13 +59,13 @@ def check_consumers(owner: str, num_consumer: Any) -> None:
 def check_schema(content: Any) -> Schema:
     """Return a copy of a schema; raise MRMInvalidSchemaError for other values."""
     if not isinstance(content, dict) or not content:
-        raise MRMInvalidSchemaError(f"expected a dictionary of fields, at least one, got {content!r}")
+        raise MRMInvalidSchemaError(f"the schema must be a dictionary of fields, at least one, not {content!r}")
     for name, field in content.items():
         if not isinstance(name, str) or not FIELD_NAME.fullmatch(name):
             raise MRMInvalidSchemaError(f"the field {name!r} may have letters, digits and _ in its name, nothing else")
         if not isinstance(field, dict) or "type" not in field or not set(field) <= {"type", "shape"}:
             raise MRMInvalidSchemaError(
-                f"the field {name!r} should be {{'type': ...}} or {{'type': ..., 'shape': [...]}}, got {field!r}"
+                f"the field {name!r} must be {{'type': ...}} or {{'type': ..., 'shape': [...]}}, not {field!r}"
             )
         kinds = ARRAY_TYPES if "shape" in field else PLAIN_TYPES
         if field["type"] not in kinds:

@@ -153,7 +153,7 @@ def test_files_folders_and_patterns(folder: Path) -> None:
             continue
         with pytest.raises(ValueError, match=message):
             ds.ArrowDataset(given)
-    with pytest.raises(TypeError, match="expected a path"):
+    with pytest.raises(TypeError, match="must be a path"):
         ds.ArrowDataset(3)
     (folder / "empty").mkdir()
     with pytest.raises(ValueError, match="has no file that ends with"):
@@ -340,7 +340,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     for arguments, message in (
         ({"held_bytes": 0}, "held_bytes must be within"),
         ({"num_samples": 1, "shuffle": ds.Shuffle.FILES}, "num_samples cannot be given"),
-        ({"num_shards": 2}, "num_shards and shard_id go together"),
+        ({"num_shards": 2}, "num_shards and shard_id must be given together"),
     ):
         with pytest.raises(ValueError, match=message):
             ds.ArrowDataset(path, ["id"], **arguments)

@@ -88,10 +88,10 @@ def test_all_parts_and_errors(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is no WAVE file of integers"):
         list(ds.YesNoDataset(tmp_path).create_dict_iterator(num_epochs=1))
     for make, message in (
-        (lambda: ds.LJSpeechDataset(tmp_path), "expected a name and two texts"),
+        (lambda: ds.LJSpeechDataset(tmp_path), "metadata.csv must be a name and two texts"),
         (lambda: ds.CMUArcticDataset(tmp_path, "x"), "name must be one of"),
         (lambda: ds.SpeechCommandsDataset(tmp_path), "is not named"),
-        (lambda: ds.TedliumDataset(tmp_path, "release3", "train"), "usage must be one of 'all'"),
+        (lambda: ds.TedliumDataset(tmp_path, "release3", "train"), "usage must be 'all'"),
         (lambda: ds.TedliumDataset(tmp_path, "release1"), "has no files"),
         (lambda: ds.LibriTTSDataset(tmp_path, "x"), "usage must be one of"),
         (lambda: ds.GTZANDataset(tmp_path / "none"), "there is no directory"),

@@ -82,10 +82,10 @@ def test_resized_crops_and_chances() -> None:
 
 def test_what_is_refused() -> None:
     for inputs, message in (
-        ((IMAGE,), "takes an image and its boxes, got 1 columns"),
-        ((IMAGE, BOXES[0]), r"expected boxes \[N, 4 or more\]"),
+        ((IMAGE,), "must be an image and its boxes, not 1 columns"),
+        ((IMAGE, BOXES[0]), r"boxes must be numbers \[N, 4 or more\]"),
         ((IMAGE, BOXES + 1), "a box is not inside the image of 6x8"),
-        ((IMAGE[None], BOXES), r"expected an image \[H, W\]"),
+        ((IMAGE[None], BOXES), r"the image must be \[H, W\]"),
     ):
         with pytest.raises(ValueError, match=message):
             vision.RandomHorizontalFlipWithBBox()(*inputs)

@@ -109,10 +109,10 @@ def test_arrays_of_objects_are_no_columns(value: Any) -> None:
         numbers.map(lambda x: value, ["x"]),
         numbers.map(lambda x: (x, value), ["x"], ["x", "y"]),
     ):
-        with pytest.raises(RuntimeError, match="got an array of objects, array.*convert it with astype"):
+        with pytest.raises(RuntimeError, match="not an array of objects, array.*convert it with astype"):
             list(data)
     if value.size > 1:
-        with pytest.raises(RuntimeError, match="got an array of objects"):
+        with pytest.raises(RuntimeError, match="not an array of objects"):
             list(numbers.batch(2, per_batch_map=lambda x, info: (value,)))
 
 

@@ -38,7 +38,7 @@ def test_loading_scales_and_resizes() -> None:
     # Four times as large in both directions keeps each image's mean, up to the borders and
     # rounding.
     assert np.abs(large.mean((1, 2, 3)) - small.mean((1, 2, 3))).max() < 3
-    with pytest.raises(ValueError, match="size must be a positive integer, got 0"):
+    with pytest.raises(ValueError, match="size must be a positive integer, not 0"):
         digits.load_digits(0)
 
 

@@ -146,7 +146,7 @@ def test_values_of_a_table() -> None:
 
 def test_what_is_refused() -> None:
     for wrong, error, words in (
-        (3, TypeError, "expected a dataset, with __getitem__"),
+        (3, TypeError, "dataset must be one with __getitem__"),
         ({"train": ByNumber()}, TypeError, r"several datasets, \['train'\]"),
         ([(1, 2)], ValueError, "columns_list has to name"),
     ):

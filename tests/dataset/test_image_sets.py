@@ -61,7 +61,7 @@ def test_errors(tmp_path: Path) -> None:
         (lambda: ds.LSUNDataset(tmp_path, "train", ["kitchen"]), "there are no classes"),
         (lambda: ds.LSUNDataset(tmp_path, "valid", decode=1), "decode must be a bool"),
         (lambda: ds.KITTIDataset(tmp_path, "valid"), "usage must be one of 'train', 'test'"),
-        (lambda: ds.DIV2KDataset(tmp_path, downgrade="mild"), "scale for downgrade='mild' must be one of 4, got 2"),
+        (lambda: ds.DIV2KDataset(tmp_path, downgrade="mild"), "scale for downgrade='mild' must be one of 4, not 2"),
         (lambda: ds.EMnistDataset(tmp_path, "x"), "name must be one of"),
         (lambda: ds.EMnistDataset(tmp_path, "mnist"), "there is no file emnist-mnist-test-images-idx3-ubyte"),
         (lambda: ds.SemeionDataset(tmp_path), "must have 266 numbers"),

@@ -53,7 +53,7 @@ def test_what_has_no_description(tmp_path: Path) -> None:
             ds.deserialize(ds.serialize(data))
     with pytest.raises(ValueError, match="there is no dataset 'X'"):
         ds.deserialize({"op_type": "X"})
-    with pytest.raises(ValueError, match="expected the description"):
+    with pytest.raises(ValueError, match="must describe a dataset"):
         ds.deserialize({})
     with pytest.raises(ValueError, match="give a description"):
         ds.deserialize()
@@ -61,5 +61,5 @@ def test_what_has_no_description(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cannot be read as JSON"):
         ds.deserialize(json_filepath=str(tmp_path / "d.json"))
     wrong: Any = 3
-    with pytest.raises(TypeError, match="serialize: expected a dataset"):
+    with pytest.raises(TypeError, match="serialize: dataset must be a dataset"):
         ds.serialize(wrong)

@@ -123,10 +123,10 @@ def test_padding(files: list[str]) -> None:
 def test_what_is_refused(files: list[str], tmp_path: Path) -> None:
     refused: list[tuple[type[Exception], dict[str, Any], str]] = [
         (ParamValueError, {"columns_list": ["q"]}, "there is no field 'q'"),
-        (ValueError, {"sampler": ds.WeightedRandomSampler([1.0] * 12, 3)}, "the sampler may be a SubsetRandomSampler"),
+        (ValueError, {"sampler": ds.WeightedRandomSampler([1.0] * 12, 3)}, "must be one of SubsetRandomSampler"),
         (ValueError, {"sampler": ds.SequentialSampler(), "shuffle": True}, "a sampler was given"),
         (ValueError, {"shuffle": ds.Shuffle.FILES, "num_samples": 3}, "num_samples cannot be given"),
-        (ValueError, {"num_shards": 2}, "num_shards and shard_id go together"),
+        (ValueError, {"num_shards": 2}, "num_shards and shard_id must be given together"),
         (TypeError, {"cache": object()}, "cache must be a DatasetCache"),
     ]
     for kind, arguments, message in refused:

@@ -86,7 +86,7 @@ def test_a_profile_of_an_iterator() -> None:
     assert found.bottleneck is None and str(found).endswith("the consumer is slower than the pipeline")
     iterator.stop()
     wrong: Any = 3
-    with pytest.raises(TypeError, match="profile: expected a dataset or an iterator, got 3"):
+    with pytest.raises(TypeError, match="profile: pipeline must be a dataset or an iterator, not 3"):
         ds.profile(wrong)
 
 

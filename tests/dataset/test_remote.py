@@ -214,7 +214,7 @@ def test_what_cannot_be_reached_is_said() -> None:
         ds.TextFileDataset("s4://x/a.txt")
     with pytest.raises(ValueError, match="WebDataset: no file matches: there is no file 'memory://none/a.tar'"):
         ds.WebDataset("memory://none/a.tar")
-    with pytest.raises(TypeError, match="expected True or False"):
+    with pytest.raises(TypeError, match="the value must be a bool, not"):
         ds.config.set_keep_remote_files(1)
 
 

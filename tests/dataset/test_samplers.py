@@ -81,7 +81,7 @@ def test_sharding_arguments_of_sources() -> None:
         return visited(None, 7, shuffle=False, num_shards=2, shard_id=number)
 
     assert [shard(0), shard(1)] == [[0, 2, 4, 6], [1, 3, 5, 0]]
-    with pytest.raises(ValueError, match="num_shards and shard_id go together"):
+    with pytest.raises(ValueError, match="num_shards and shard_id must be given together"):
         visited(None, num_shards=2)
     with pytest.raises(ValueError, match="shuffle=False would have no effect"):
         visited(ds.SequentialSampler(), shuffle=False)
@@ -127,7 +127,7 @@ def test_numbers_of_samples() -> None:
     assert chain(ds.SequentialSampler(0, 5), ds.SequentialSampler(0, 2)).get_num_samples() == 2
     assert ds.RandomSampler().get_num_samples() is ds.PKSampler(2).get_num_samples() is None
     wrong: Any = 3
-    with pytest.raises(TypeError, match="add_child: expected a sampler, got 3"):
+    with pytest.raises(TypeError, match="add_child: sampler must be a sampler, not 3"):
         ds.SequentialSampler().add_child(wrong)
 
 

@@ -46,7 +46,7 @@ def test_switches_keep_their_values() -> None:
         put(not default)
         assert get() is not default
         put(default)
-        with pytest.raises(TypeError, match=f"set_{name}: expected True or False, got 1"):
+        with pytest.raises(TypeError, match=f"set_{name}: the value must be a bool, not int"):
             put(1)
     config.set_autotune_interval(5)
     assert config.get_autotune_interval() == 5
@@ -130,7 +130,7 @@ def test_callbacks_of_map() -> None:
         ("step end", 2, 3, 6),
         ("epoch end", 2, 3, 6),
     ]
-    with pytest.raises(TypeError, match="callbacks must be DSCallbacks, got 1"):
+    with pytest.raises(TypeError, match="each of callbacks must be a DSCallback, not int"):
         numbers().map(lambda x: x, "a", callbacks=[1])
     with pytest.raises(ValueError, match="step_size must be within"):
         ds.DSCallback(0)

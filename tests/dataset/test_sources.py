@@ -215,7 +215,7 @@ def test_mnist_refuses_missing_and_damaged_files(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="has no file t10k-images-idx3-ubyte or"):
         ds.MnistDataset(tmp_path, usage="test")
     write_mnist(tmp_path)
-    with pytest.raises(ValueError, match="usage must be 'train', 'test' or 'all', got 'valid'"):
+    with pytest.raises(ValueError, match="usage must be one of 'train', 'test', 'all', not 'valid'"):
         ds.MnistDataset(tmp_path, usage="valid")
     path = tmp_path / "train-images-idx3-ubyte"
     whole = path.read_bytes()

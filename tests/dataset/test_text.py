@@ -123,22 +123,22 @@ def test_bytes_and_functions() -> None:
     assert text.PythonTokenizer(str.split)(np.array(b"a b")).tolist() == ["a", "b"]
     with pytest.raises(ValueError, match=r"lists of \[1, 2\] words"):
         text.PythonTokenizer(str.split)(np.array(["a b", "c"]))
-    with pytest.raises(TypeError, match="must give a list of words, got 3"):
+    with pytest.raises(TypeError, match="must be a list of words, not 3"):
         text.PythonTokenizer(len)(np.array("abc"))
 
 
 @pytest.mark.parametrize(
     "transform, value, message",
     [
-        (text.WhitespaceTokenizer(), ["a b"], "expected one text"),
-        (text.WhitespaceTokenizer(), np.int32(3), "expected text, got an array of type int32"),
+        (text.WhitespaceTokenizer(), ["a b"], "must be one text"),
+        (text.WhitespaceTokenizer(), np.int32(3), "must be text, not an array of type int32"),
         (text.CaseFold(), np.array(b"a"), "decode with text.to_str"),
-        (text.AddToken("a"), "b", "expected a list of texts or a matrix of texts"),
-        (text.Truncate(1), "b", "expected a list or matrix"),
+        (text.AddToken("a"), "b", "must be a list of texts or a matrix of texts"),
+        (text.Truncate(1), "b", "must be a list or a matrix"),
         (text.SlidingWindow(1, 1), [1], "axis must be 0 or -1"),
-        (text.SlidingWindow(1), [[1]], "expected a list"),
-        (text.TruncateSequencePair(1), [1], "expected two lists"),
-        (text.Ngram(2), "a", "expected a list of texts"),
+        (text.SlidingWindow(1), [[1]], "must be a list"),
+        (text.TruncateSequencePair(1), [1], "must be two lists"),
+        (text.Ngram(2), "a", "must be a list of texts"),
         (text.ToNumber(np.int8), ["128"], "not within int8"),
         (text.ToNumber(np.uint8), ["-1"], "not within uint8"),
         (text.ToNumber(np.int8), [""], "is no number"),

@@ -51,7 +51,7 @@ def test_order_shards_and_shuffling(tmp_path: Path) -> None:
 
 
 def test_errors(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="usage must be one of 'train', 'test', 'all', got 'x'"):
+    with pytest.raises(ValueError, match="usage must be one of 'train', 'test', 'all', not 'x'"):
         opened("AGNews train", tmp_path, usage="x")
     with pytest.raises(ValueError, match="language_pair must be one of"):
         opened("IWSLT2016 train", tmp_path, language_pair=("de", "fr"))

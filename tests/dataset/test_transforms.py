@@ -30,7 +30,7 @@ def test_one_hot() -> None:
     np.testing.assert_allclose(transforms.OneHot(4, 0.1)(np.array(2)), [0.025, 0.025, 0.925, 0.025])
     with pytest.raises(ValueError, match="class 4 is not below num_classes, 4"):
         transforms.OneHot(4)(np.array(4))
-    with pytest.raises(TypeError, match="class numbers must be integers, got float64"):
+    with pytest.raises(TypeError, match="class numbers must be integers, not float64"):
         transforms.OneHot(4)(np.array(1.0))
 
 
@@ -113,7 +113,7 @@ def test_random_composition() -> None:
     assert 60 < drawn.count(1) < 140
     orders = {int(transforms.RandomOrder([one, two])(array)[0]) for _ in range(50)}
     assert orders == {1, 2}
-    with pytest.raises(ValueError, match=r"prob must be within \[0, 1\], got 1.1"):
+    with pytest.raises(ValueError, match=r"prob must be within \[0, 1\], not 1.1"):
         transforms.RandomApply([one], 1.1)
     with pytest.raises(ValueError, match="the list of transforms is empty"):
         transforms.Compose([])

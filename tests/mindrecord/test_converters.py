@@ -195,7 +195,7 @@ def test_tfrecord(tmp_path: Path) -> None:
         TFRecordToMR(source, os.fspath(tmp_path / "u"), {"list": Feature([2], "int64")}).transform()
     with pytest.raises(ValueError, match="bytes_fields has 'n'"):
         TFRecordToMR(source, os.fspath(tmp_path / "u"), FEATURES, ["n"])
-    with pytest.raises(ValueError, match="needs a shape and a dtype"):
+    with pytest.raises(ValueError, match="must have a shape and a dtype"):
         TFRecordToMR(source, os.fspath(tmp_path / "u"), {"n": 3})
     assert sorted(os.listdir(tmp_path)) == ["a.tfrecord", "t", "t.db"]
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.transforms.base import Keys, Transform
 
@@ -35,9 +36,7 @@ class AudioTransform(Transform):
     only_floats = False
 
     def convert(self, value: Any) -> Array:
-        if not isinstance(value, np.ndarray):
-            raise TypeError(f"{type(self).__name__}: expected a NumPy array, got a {type(value).__name__}")
-        return value
+        return arguments.instance(type(self).__name__, "the input", value, np.ndarray)
 
     def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
         return len(shape) >= self.axes and dtype.kind in "iuf"
@@ -54,12 +53,14 @@ class AudioTransform(Transform):
         """Raise RuntimeError unless the samples are numbers with the axes that are needed."""
         operation = type(self).__name__
         if array.ndim - lead < self.axes:
-            raise RuntimeError(f"{operation}: expected an array of shape {self.form}, got shape {array.shape[lead:]}")
+            raise RuntimeError(f"{operation}: the input must have shape {self.form}, not {array.shape[lead:]}")
         if self.form.endswith("complex=2>") and array.shape[-1] != 2:
-            raise RuntimeError(f"{operation}: expected an array of shape {self.form}, got shape {array.shape[lead:]}")
+            raise RuntimeError(f"{operation}: the input must have shape {self.form}, not {array.shape[lead:]}")
         if array.dtype.kind not in ("f" if self.only_floats else "iufb"):
             wanted = "floating-point numbers" if self.only_floats else "numbers"
-            raise RuntimeError(f"{operation}: expected {wanted}, got {array.dtype}; convert with transforms.TypeCast")
+            raise RuntimeError(
+                f"{operation}: the input must be {wanted}, not {array.dtype}; convert with transforms.TypeCast"
+            )
 
     def floats(self, array: Array, lead: int) -> Array:
         """Check the samples and return them as float64 if they are so and as float32 otherwise."""
@@ -79,10 +80,9 @@ def check_int(operation: str, name: str, value: Any, low: int = -INT_MAX - 1, no
     """
     if none and value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{operation}: {name} must be an integer, got {value!r} of type {type(value).__name__}")
+    arguments.integer(operation, name, value)
     if not low <= value <= INT_MAX:
-        raise ValueError(f"{operation}: {name} must be within [{low}, {INT_MAX}], got {value}")
+        raise ValueError(f"{operation}: {name} must be within [{low}, {INT_MAX}], not {value}")
     return int(value)
 
 
@@ -103,10 +103,10 @@ def check_float(
     if none and value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{operation}: {name} must be a number, got {value!r} of type {type(value).__name__}")
+        raise arguments.wrong_type(operation, name, "a number", value)
     if not (low < value if above else low <= value) or value > high or math.isnan(value):
         bracket = "(" if above else "["
-        raise ValueError(f"{operation}: {name} must be within {bracket}{low:g}, {high:g}], got {value}")
+        raise ValueError(f"{operation}: {name} must be within {bracket}{low:g}, {high:g}], not {value}")
     return float(value)
 
 
@@ -133,18 +133,14 @@ def check_rate(operation: str, value: Any) -> int:
 
 def check_bool(operation: str, name: str, value: Any) -> bool:
     """Return a bool; raise TypeError otherwise."""
-    if not isinstance(value, bool):
-        raise TypeError(f"{operation}: {name} must be a bool, got {value!r} of type {type(value).__name__}")
-    return value
+    return arguments.flag(operation, name, value)
 
 
 def check_choice(operation: str, name: str, value: Any, kind: type[Enum]) -> Any:
     """Return `value`, a member of the enumeration `kind`; `operation` and `name` are named in
     messages.
     """
-    if not isinstance(value, kind):
-        raise TypeError(f"{operation}: {name} must be a {kind.__name__}, got {value!r} of type {type(value).__name__}")
-    return value
+    return arguments.instance(operation, name, value, kind)
 
 
 def check_among(operation: str, name: str, value: Any, allowed: tuple[int, ...]) -> int:
@@ -153,5 +149,5 @@ def check_among(operation: str, name: str, value: Any, allowed: tuple[int, ...])
     """
     value = check_int(operation, name, value)
     if value not in allowed:
-        raise ValueError(f"{operation}: {name} must be one of {list(allowed)}, got {value}")
+        raise ValueError(f"{operation}: {name} must be one of {list(allowed)}, not {value}")
     return int(value)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
+from mycel._src.foundation import arguments
 from mycel.dataset.audio import audio_kernels
 from mycel.dataset.audio.base import (
     AudioTransform,
@@ -208,12 +209,11 @@ def _check_options(operation: str, name: str, given: Any, known: tuple[str, ...]
     """Return a dictionary that has only known options; None stands for an empty one."""
     if given is None:
         return {}
-    if not isinstance(given, dict):
-        raise TypeError(f"{operation}: {name} must be a dict, got {given!r} of type {type(given).__name__}")
-    unknown = [key for key in given if key not in known]
+    found: dict[str, Any] = arguments.instance(operation, name, given, dict)
+    unknown = [key for key in found if key not in known]
     if unknown:
-        raise ValueError(f"{operation}: {name} may have {', '.join(known)}, got {unknown}")
-    return given
+        raise ValueError(f"{operation}: the keys of {name} must be among {', '.join(known)}, not {unknown}")
+    return found
 
 
 class MelSpectrogram(AudioTransform):
@@ -251,8 +251,7 @@ class MelSpectrogram(AudioTransform):
     ) -> None:
         operation = "MelSpectrogram"
         self.sample_rate = check_int(operation, "sample_rate", sample_rate, 0)
-        if not isinstance(f_min, float):
-            raise TypeError(f"MelSpectrogram: f_min must be a float, got {f_min!r} of type {type(f_min).__name__}")
+        arguments.instance("MelSpectrogram", "f_min", f_min, float)
         self.f_min = check_float(operation, "f_min", f_min)
         top = check_float(operation, "f_max", f_max, 0, none=True)
         if top is None or top == 0:
@@ -290,7 +289,7 @@ _SPECTRUM_OPTIONS = (
 
 def _check_dct(operation: str, dct_type: Any) -> int:
     if isinstance(dct_type, bool) or dct_type != 2:
-        raise ValueError(f"{operation}: dct_type must be 2, got {dct_type!r}")
+        raise ValueError(f"{operation}: dct_type must be 2, not {dct_type!r}")
     return 2
 
 

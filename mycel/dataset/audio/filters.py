@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
+from mycel._src.foundation import arguments
 from mycel.dataset.audio import audio_kernels
 from mycel.dataset.audio.base import AudioTransform, check_among, check_bool, check_float, check_rate
 from mycel.dataset.rows.column_blocks import Array
@@ -351,19 +352,16 @@ class _General(AudioTransform):
     def __init__(self, a_coeffs: Sequence[float], b_coeffs: Sequence[float], clamp: bool = True) -> None:
         operation = type(self).__name__
         for name, values in (("a_coeffs", a_coeffs), ("b_coeffs", b_coeffs)):
-            if not isinstance(values, (list, tuple)):
-                raise TypeError(
-                    f"{operation}: {name} must be a list or tuple, got {values!r} of type {type(values).__name__}"
-                )
+            arguments.sequence(operation, name, values)
             for position, value in enumerate(values):
                 check_float(operation, f"{name}[{position}]", value)
         if len(a_coeffs) != len(b_coeffs):
             raise ValueError(
-                f"{operation}: a_coeffs and b_coeffs must have the same size, got {len(a_coeffs)} and {len(b_coeffs)}; "
+                f"{operation}: a_coeffs and b_coeffs must have the same size, not {len(a_coeffs)} and {len(b_coeffs)}; "
                 "fill the shorter with zeros"
             )
         if not a_coeffs or a_coeffs[0] == 0:
-            raise ValueError(f"{operation}: the first of a_coeffs must not be 0, got {list(a_coeffs)}")
+            raise ValueError(f"{operation}: the first of a_coeffs must be other than 0, not {list(a_coeffs)}")
         self.a_coeffs, self.b_coeffs = list(a_coeffs), list(b_coeffs)
         self.clamp = check_bool(operation, "clamp", clamp)
 

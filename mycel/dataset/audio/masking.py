@@ -37,7 +37,7 @@ class _Masking(AudioTransform):
 def _check_axis(operation: str, axis: Any) -> int:
     axis = check_int(operation, "axis", axis)
     if axis not in (1, 2):
-        raise ValueError(f"{operation}: axis must be 1 (frequency) or 2 (time), got {axis}")
+        raise ValueError(f"{operation}: axis must be 1 (frequency) or 2 (time), not {axis}")
     return int(axis)
 
 

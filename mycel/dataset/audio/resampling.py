@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
+from mycel._src.foundation import arguments
 from mycel._src.foundation.bounded_caches import FEW, Remembered
 from mycel.dataset.audio import audio_kernels
 from mycel.dataset.audio.base import AudioTransform, check_choice, check_float, check_int, check_positive
@@ -42,7 +43,7 @@ def resample(
     if old == new:
         return waveform
     if int(old) < 1 or int(new) < 1:
-        raise RuntimeError(f"{operation}: the rates must be at least 1 Hz, got {old:g} and {new:g}")
+        raise RuntimeError(f"{operation}: the rates must be at least 1 Hz, not {old:g} and {new:g}")
     divisor = math.gcd(int(old), int(new))
     source, target = int(old) // divisor, int(new) // divisor
     count = math.ceil(target * waveform.shape[-1] / source)
@@ -135,8 +136,7 @@ class Resample(AudioTransform):
         self.new_freq = check_positive(operation, "new_freq", new_freq)
         self.resample_method = check_choice(operation, "resample_method", resample_method, ResampleMethod)
         self.lowpass_filter_width = check_int(operation, "lowpass_filter_width", lowpass_filter_width, 1)
-        if not isinstance(rolloff, float):
-            raise TypeError(f"Resample: rolloff must be a float, got {rolloff!r} of type {type(rolloff).__name__}")
+        arguments.instance("Resample", "rolloff", rolloff, float)
         self.rolloff = check_float(operation, "rolloff", rolloff, 0, 1, above=True)
         wide = float(np.finfo(np.float64).max)
         self.beta = check_float(operation, "beta", beta, -wide, wide, none=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel._src.foundation.bounded_caches import Remembered
 from mycel.dataset.audio.base import (
     AudioTransform,
@@ -198,7 +199,7 @@ def check_band(operation: str, f_min: float, f_max: float | None, sample_rate: i
     top = float(sample_rate // 2) if f_max is None else f_max
     if f_min > top or (f_min == top and not equal):
         raise ValueError(
-            f"{operation}: f_min must be {'at most' if equal else 'below'} f_max, got {f_min:g} and {top:g}"
+            f"{operation}: f_min must be {'at most' if equal else 'below'} f_max, not {f_min:g} and {top:g}"
         )
     return top
 
@@ -280,12 +281,11 @@ def create_dct(n_mfcc: int, n_mels: int, norm: NormMode = NormMode.NONE) -> Arra
     [[0.7070000171661377, 0.7070000171661377], [0.7070000171661377, -0.7070000171661377]]
     """
     for name, value in (("n_mfcc", n_mfcc), ("n_mels", n_mels)):
-        if not isinstance(value, int):
-            raise TypeError(f"create_dct: {name} must be an integer, got {value!r} of type {type(value).__name__}")
+        arguments.integer("create_dct", name, value, flags=True, numpy=False)
         if value > 2**31 - 1:
-            raise TypeError(f"create_dct: {name} must fit into 32 bits, got {value}")
+            raise TypeError(f"create_dct: {name} must fit into 32 bits, not {value}")
         if value <= 0:
-            raise ValueError(f"create_dct: {name} must be positive, got {value}")
+            raise ValueError(f"create_dct: {name} must be positive, not {value}")
     check_choice("create_dct", "norm", norm, NormMode)
     return cosines(n_mfcc, n_mels, norm).astype(np.float32)
 

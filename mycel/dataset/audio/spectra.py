@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel.dataset.audio.base import (
     AudioTransform,
     check_bool,
@@ -158,10 +159,11 @@ class InverseSpectrogram(AudioTransform):
         wanted = self.n_fft // 2 + 1 if self.onesided else self.n_fft
         if values.shape[-3] != wanted:
             raise RuntimeError(
-                f"InverseSpectrogram: n_fft {self.n_fft} has {wanted} frequencies, got shape {values.shape[lead:]}"
+                f"InverseSpectrogram: the input must have {wanted} frequencies for n_fft {self.n_fft}, not shape "
+                f"{values.shape[lead:]}"
             )
         if self.hop_length < 1:
-            raise RuntimeError(f"InverseSpectrogram: hop_length must be positive, got {self.hop_length}")
+            raise RuntimeError(f"InverseSpectrogram: hop_length must be positive, not {self.hop_length}")
         spectrum = as_complex(values.astype(np.float64))
         if self.normalized:
             spectrum = spectrum * math.sqrt(float((self._window**2).sum()))
@@ -225,7 +227,8 @@ class GriffinLim(AudioTransform):
         window = self._frames.check(RuntimeError)
         if values.shape[-2] != self.n_fft // 2 + 1:
             raise RuntimeError(
-                f"GriffinLim: n_fft {self.n_fft} has {self.n_fft // 2 + 1} frequencies, got shape {values.shape[lead:]}"
+                f"GriffinLim: the input must have {self.n_fft // 2 + 1} frequencies for n_fft {self.n_fft}, not shape "
+                f"{values.shape[lead:]}"
             )
         size = values.astype(np.float64) ** (1 / self.power)
         length = self.length or None
@@ -280,8 +283,7 @@ class PhaseVocoder(AudioTransform):
 
     def __init__(self, rate: float, phase_advance: np.ndarray[Any, Any]) -> None:
         self.rate = check_positive("PhaseVocoder", "rate", rate)
-        if not isinstance(phase_advance, np.ndarray):
-            raise TypeError(f"PhaseVocoder: phase_advance must be a NumPy array, got {type(phase_advance).__name__}")
+        arguments.instance("PhaseVocoder", "phase_advance", phase_advance, np.ndarray)
         self.phase_advance = phase_advance
 
     def compute(self, array: Array, lead: int) -> Array:
@@ -289,7 +291,7 @@ class PhaseVocoder(AudioTransform):
         if self.phase_advance.shape != (values.shape[-3], 1):
             raise RuntimeError(
                 f"PhaseVocoder: phase_advance must have shape {(values.shape[-3], 1)} for an input of shape "
-                f"{values.shape[lead:]}, got {self.phase_advance.shape}"
+                f"{values.shape[lead:]}, not {self.phase_advance.shape}"
             )
         spectrum = as_complex(values.astype(np.float64))
         return as_pairs(stretch(spectrum, self.rate, self.phase_advance.astype(np.float64))).astype(values.dtype)

@@ -92,7 +92,7 @@ def stft(
     messages. Raises RuntimeError where the waveform is shorter than one frame.
     """
     if hop < 1:
-        raise RuntimeError(f"{operation}: hop_length must be positive, got {hop}; give one, as win_length is so short")
+        raise RuntimeError(f"{operation}: hop_length must be positive, not {hop}; give one, as win_length is so short")
     if center and waveform.shape[-1]:
         waveform = pad_ends(waveform, n_fft // 2, n_fft // 2, pad_mode)
     if waveform.shape[-1] < n_fft:

@@ -273,8 +273,8 @@ class GeneratorDataset(MappableDataset):
             or hasattr(source, "__next__")
         ):
             raise TypeError(
-                f"GeneratorDataset: source must be a function, an iterable, or have __getitem__ and __len__; "
-                f"got {source!r} of type {type(source).__name__}"
+                f"GeneratorDataset: source must be a function, an iterable, or have __getitem__ and __len__, "
+                f"not {source!r} of type {type(source).__name__}"
             )
         self.source = source
         self._by_number = hasattr(source, "__getitem__") and not isinstance(source, type)

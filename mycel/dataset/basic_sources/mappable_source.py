@@ -78,10 +78,7 @@ class MappableDataset(Dataset):
 
     def use_sampler(self, new_sampler: BuiltinSampler) -> None:
         """Replace the sampler."""
-        if not isinstance(new_sampler, BuiltinSampler):
-            raise TypeError(
-                f"use_sampler: expected a sampler, got {new_sampler!r} of type {type(new_sampler).__name__}"
-            )
+        arguments.instance("use_sampler", "new_sampler", new_sampler, BuiltinSampler, "a sampler")
         self.sampler = new_sampler
         self._counted = None
 
@@ -423,7 +420,7 @@ class NumpySlicesDataset(ArrayDataset):
 
 def _slices(value: Any, name: str) -> Column:
     if not hasattr(value, "__len__") and not hasattr(value, "__array__"):
-        raise TypeError(f"NumpySlicesDataset: column {name!r}: expected an array or list, got {value!r}")
+        raise TypeError(f"NumpySlicesDataset: column {name!r} must be an array or a list, not {value!r}")
     convert = getattr(value, "asnumpy", None)
     try:
         array = np.asarray(convert() if convert is not None else value)

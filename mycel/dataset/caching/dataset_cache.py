@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mycel._src.foundation import arguments
 from mycel._src.foundation.system import locks
 from mycel.dataset.arguments import check_count
 from mycel.dataset.caching.client import Client
@@ -73,14 +74,10 @@ class DatasetCache:
         where = "DatasetCache"
         self.session_id = check_count(where, "session_id", session_id, 1)
         self.size = check_count(where, "size", size, 0)
-        if not isinstance(spilling, bool):
-            raise TypeError(f"{where}: spilling must be a bool, got {spilling!r}")
-        if hostname is not None and not isinstance(hostname, str):
-            raise TypeError(f"{where}: hostname must be text, got {hostname!r}")
+        arguments.flag(where, "spilling", spilling)
+        arguments.optional(where, "hostname", hostname, str)
         if hostname not in _LOCAL:
-            raise ValueError(
-                f"{where}: hostname must be this machine, 127.0.0.1, as rows are shared in memory; got {hostname!r}"
-            )
+            raise ValueError(f"{where}: hostname must be 127.0.0.1, not {hostname!r}, as rows are shared in memory")
         self.spilling, self.hostname = spilling, hostname
         self.port = DEFAULT_PORT if port is None else check_count(where, "port", port, 1)
         self.num_connections = (
@@ -161,5 +158,4 @@ class Kept:
 
 def check_cache(operation: str, cache: Any) -> None:
     """Raise TypeError for anything but a cache or None."""
-    if cache is not None and not isinstance(cache, DatasetCache):
-        raise TypeError(f"{operation}: cache must be a DatasetCache, got {cache!r} of type {type(cache).__name__}")
+    arguments.optional(operation, "cache", cache, DatasetCache)

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel._src.foundation.python_runtime import finalization
 from mycel._src.foundation.system import locks
 from mycel._src.tensors.core.tensor import Tensor
@@ -198,10 +199,8 @@ class TransferNode(Node):
     ) -> None:
         super().__init__(input_dataset)
         for name, value in (("send_epoch_end", send_epoch_end), ("create_data_info_queue", create_data_info_queue)):
-            if not isinstance(value, bool):
-                raise TypeError(f"device_que: {name} must be a bool, got {value!r} of type {type(value).__name__}")
-        if not isinstance(queue_name, str):
-            raise TypeError(f"device_que: queue_name must be text, got {queue_name!r}")
+            arguments.flag("device_que", name, value)
+        arguments.text("device_que", "queue_name", queue_name)
         self.send_epoch_end = send_epoch_end
         self.create_data_info_queue = create_data_info_queue
         self.queue_name = queue_name or secrets.token_hex(16)
@@ -289,8 +288,7 @@ def send_row(rows: TupleIterator, tensor: Any, dst: Any, group: str | None) -> N
     else:
         values = list(tensor) if isinstance(tensor, (list, tuple)) else [tensor]
         for value in values:
-            if not isinstance(value, Tensor):
-                raise TypeError(f"send: tensor must be a Tensor or a list of them, got {value!r:.80}")
+            arguments.instance("send", "tensor", value, Tensor, "a Tensor or a list of them")
         values = [value.asnumpy() for value in values]
     for rank in ranks:
         send_object_list([values], rank, group)
@@ -318,7 +316,7 @@ def receive_row(rows: TupleIterator, src: Any, group: str | None) -> Any:
 
 def _check_members(where: str, parameter: str, ranks: list[int]) -> None:
     if any(rank >= get_group_size() for rank in ranks):
-        raise ValueError(f"{where}: {parameter} must be below {get_group_size()}, the number of ranks, got {ranks}")
+        raise ValueError(f"{where}: {parameter} must be below {get_group_size()}, the number of ranks, not {ranks}")
 
 
 def _next_of(where: str, rows: TupleIterator) -> list[Any]:

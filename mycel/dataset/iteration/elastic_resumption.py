@@ -168,10 +168,10 @@ def checked(where: str, state: Any) -> dict[str, Any]:
     more = {*_ALSO, *_MORE} if isinstance(state, dict) and "pass" in state else _ALSO
     if not isinstance(state, dict) or set(state) - more != set(KEYS):
         found = sorted(state) if isinstance(state, dict) else repr(state)
-        raise ValueError(f"{where}: expected the keys {sorted(KEYS)}, got {found}")
+        raise ValueError(f"{where}: the state must have the keys {sorted(KEYS)}, not {found}")
     for key in (*KEYS[:1], *KEYS[2:], *(["before"] if "before" in state else [])):
         if isinstance(state[key], bool) or not isinstance(state[key], int) or state[key] < 0:
-            raise ValueError(f"{where}: {key} must be a count, got {state[key]!r}")
+            raise ValueError(f"{where}: {key} must be a count, not {state[key]!r}")
     shards = state.get("shards", 1)
     stretches = shards if isinstance(shards, list) else [[shards, 0]]
     for stretch in stretches or [[]]:
@@ -285,7 +285,7 @@ def begun(dataset: Node, given: Any) -> tuple[dict[str, Any], int]:
         try:
             given = json.loads(given)
         except ValueError as error:
-            raise ValueError(f"{where}: expected a position, or one as JSON, got {given!r:.80}") from error
+            raise ValueError(f"{where}: the position must be a state, or one as JSON, not {given!r:.80}") from error
     state = checked(where, given)
     found = position(where, dataset, state)
     size = dataset.get_dataset_size()

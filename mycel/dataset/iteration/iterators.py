@@ -23,6 +23,7 @@ import numpy as np
 
 from mycel._src.compiler.ir.types import tensor_type
 from mycel._src.engines import buffers
+from mycel._src.foundation import arguments
 from mycel._src.foundation.dtype import from_any
 from mycel._src.foundation.python_runtime import finalization
 from mycel._src.foundation.python_runtime.tracebacks import at_border
@@ -239,11 +240,9 @@ class _Iterator:
     """
 
     def __init__(self, dataset: Node, num_epochs: int, output_numpy: bool, do_copy: bool) -> None:
-        if not isinstance(dataset, Node):
-            raise TypeError(f"create_iterator: expected a dataset, got {dataset!r} of type {type(dataset).__name__}")
+        arguments.instance("create_iterator", "dataset", dataset, Node, "a dataset")
         for argument, value in (("output_numpy", output_numpy), ("do_copy", do_copy)):
-            if not isinstance(value, bool):
-                raise TypeError(f"create_iterator: {argument} must be a bool, got {value!r}")
+            arguments.flag("create_iterator", argument, value)
         self.dataset = dataset
         self.num_epochs = check_count("create_iterator", "num_epochs", num_epochs, 1, (-1,))
         self.output_numpy = output_numpy

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel._src.foundation.logged_once import no_effect
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count, names, positions
@@ -115,11 +116,10 @@ class BatchNode(Node):
         check_processes(self.operation, python_multiprocessing, max_rowsize)
         self.batch_size = _check_batch_size(self.operation, batch_size)
         self.rows_of_one = 1 if callable(batch_size) else batch_size
-        if not isinstance(drop_remainder, bool):
-            raise TypeError(f"{self.operation}: drop_remainder must be a bool, got {drop_remainder!r}")
+        arguments.flag(self.operation, "drop_remainder", drop_remainder)
         self.drop_remainder = drop_remainder
-        if per_batch_map is not None and not callable(per_batch_map):
-            raise TypeError(f"{self.operation}: per_batch_map must be a function, got {per_batch_map!r}")
+        if per_batch_map is not None:
+            arguments.function(self.operation, "per_batch_map", per_batch_map)
         if per_batch_map is None and (input_columns is not None or output_columns is not None):
             raise ValueError(
                 f"{self.operation}: input_columns and output_columns go with per_batch_map, which is missing"
@@ -394,7 +394,7 @@ class BucketBatchNode(Node):
         self._places = positions(where, self.column_names, columns)
         self.boundaries = [check_count(where, "a bucket boundary", b, 1) for b in bucket_boundaries]
         if not self.boundaries or any(a >= b for a, b in zip(self.boundaries, self.boundaries[1:])):
-            raise ValueError(f"{where}: bucket_boundaries must be strictly increasing, got {list(bucket_boundaries)}")
+            raise ValueError(f"{where}: bucket_boundaries must be strictly increasing, not {list(bucket_boundaries)}")
         self.sizes = [check_count(where, "a bucket batch size", s, 1) for s in bucket_batch_sizes]
         if len(self.sizes) != len(self.boundaries) + 1:
             raise ValueError(

@@ -12,6 +12,7 @@ import functools
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
+from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
 from mycel._src.foundation.logged_once import no_effect
 from mycel.dataset import config
@@ -42,12 +43,14 @@ def flatten(operations: Any) -> list[Callable[..., Any]]:
         if isinstance(operation, Compose):
             flat.extend(flatten(operation.transforms))
         elif isinstance(operation, type) and issubclass(operation, Transform):
-            raise InputValueError(f"map: expected an operation, got the class {operation}; call it to make one")
+            raise InputValueError(
+                f"map: operations must be functions or transforms, not the class {operation}; call it to make one"
+            )
         elif callable(operation):
             flat.append(operation)
         else:
             raise ValueError(
-                f"map: expected functions or transforms, got {operation!r} of type {type(operation).__name__}"
+                f"map: operations must be functions or transforms, not {operation!r} of type {type(operation).__name__}"
             )
     if not flat:
         raise InputValueError("map: the list of operations is empty")
@@ -96,8 +99,7 @@ def place_outputs(
 
 def check_processes(operation: str, python_multiprocessing: Any, max_rowsize: Any) -> None:
     """Raise TypeError unless `python_multiprocessing` is a bool; `max_rowsize` is not needed."""
-    if not isinstance(python_multiprocessing, bool):
-        raise TypeError(f"{operation}: python_multiprocessing must be a bool, got {python_multiprocessing!r}")
+    arguments.flag(operation, "python_multiprocessing", python_multiprocessing)
     if max_rowsize is not None:
         no_effect(operation, "max_rowsize", max_rowsize, "the memory that processes share grows with the rows", True)
 
@@ -132,8 +134,7 @@ class MapNode(Node):
         self.calls_back = self.calls_back or bool(self.callbacks)
         self.awaits_steps = self.awaits_steps or any(callback.awaits_steps for callback in self.callbacks)
         self.python_multiprocessing = python_multiprocessing
-        if offload is not None and not isinstance(offload, bool):
-            raise TypeError(f"map: offload must be a bool, got {offload!r}")
+        arguments.optional("map", "offload", offload, bool)
         self.offload = offload
         self.operations = flatten(operations)
         present = input_dataset._columns()

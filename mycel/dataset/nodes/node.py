@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel._src.foundation.logged_once import no_effect
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count, check_workers
@@ -105,10 +106,7 @@ class Node(MadeOf):
         else:
             group = (children,)
         for child in group:
-            if not isinstance(child, Node):
-                raise TypeError(
-                    f"{type(self).__name__}: expected a dataset, got {child!r} of type {type(child).__name__}"
-                )
+            arguments.instance(type(self).__name__, "each input", child, Node, "a dataset")
         self.children: tuple[Node, ...] = group
         self.num_parallel_workers = num_parallel_workers
         self._height: int = 1 + max((child._height for child in group), default=-1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from mycel._src.foundation import arguments
 from mycel.dataset.arguments import check_count, names, positions
 from mycel.dataset.execution.pass_context import FRESH, Begun, Run, Spot
 from mycel.dataset.execution.thread_safety import threads_for
@@ -287,8 +288,7 @@ class FilterNode(Node):
         num_parallel_workers: int | None = None,
     ) -> None:
         super().__init__(input_dataset, num_parallel_workers)
-        if not callable(predicate):
-            raise TypeError(f"filter: expected a function, got {predicate!r} of type {type(predicate).__name__}")
+        arguments.function("filter", "predicate", predicate)
         self.predicate = predicate
         self.input_columns = None if input_columns is None else names(input_columns, "filter: input_columns")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel.dataset.arguments import check_count, is_hidden
 from mycel.dataset.nodes.node import Node
 from mycel.dataset.nodes.saving_tfrecords import save_tfrecord
@@ -27,12 +28,10 @@ MOST_FILES = 1000
 
 def check_files(file_name: Any, num_files: Any, file_type: Any) -> None:
     """Raise TypeError or ValueError for arguments that `Dataset.save` does not take."""
-    if not isinstance(file_name, str):
-        raise TypeError(f"save: file_name must be text, got {file_name!r} of type {type(file_name).__name__}")
+    arguments.text("save", "file_name", file_name)
     if not 1 <= check_count("save", "num_files", num_files, -(2**31)) <= MOST_FILES:
-        raise ValueError(f"save: num_files must be within [1, {MOST_FILES}], got {num_files}")
-    if file_type not in ("mindrecord", "tfrecord"):
-        raise ValueError(f"save: file_type must be 'mindrecord' or 'tfrecord', got {file_type!r}")
+        raise ValueError(f"save: num_files must be within [1, {MOST_FILES}], not {num_files}")
+    arguments.one_of("save", "file_type", file_type, ("mindrecord", "tfrecord"))
 
 
 def _field(name: str, array: Array) -> dict[str, Any]:

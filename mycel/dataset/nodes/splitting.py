@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel.dataset import config
 from mycel.dataset.arguments import check_count
 from mycel.dataset.execution.pass_context import Run
@@ -30,8 +31,7 @@ def part_sizes(sizes: Sequence[Any], rows: int) -> list[int]:
     Fractions are rounded. The first part takes the rows that are left over; rows in excess are
     taken from the first part that has more.
     """
-    if not isinstance(sizes, (list, tuple)):
-        raise TypeError(f"split: sizes must be a list of counts or of fractions, got {sizes!r}")
+    arguments.sequence("split", "sizes", sizes, "a list of counts or of fractions")
     if not sizes:
         raise ValueError("split: the list of sizes is empty")
     if all(isinstance(size, int) and not isinstance(size, bool) for size in sizes):
@@ -40,9 +40,9 @@ def part_sizes(sizes: Sequence[Any], rows: int) -> list[int]:
             raise RuntimeError(f"split: the sizes {counts} sum to {sum(counts)}, but the dataset has {rows} rows")
         return counts
     if not all(isinstance(size, float) for size in sizes):
-        raise ValueError(f"split: sizes must be all integers or all floats, got {sizes!r}")
+        raise ValueError(f"split: sizes must be all integers or all floats, not {sizes!r}")
     if any(not 0 < size <= 1 for size in sizes):
-        raise ValueError(f"split: fractions must be within (0, 1], got {sizes!r}")
+        raise ValueError(f"split: fractions must be within (0, 1], not {sizes!r}")
     if abs(sum(sizes) - 1) > 1e-9:
         raise ValueError(f"split: the fractions {sizes!r} sum to {sum(sizes)}, not to 1")
     counts = [round(size * rows) for size in sizes]
@@ -60,8 +60,7 @@ def part_sizes(sizes: Sequence[Any], rows: int) -> list[int]:
 
 def draw_parts(dataset: Node, sizes: Sequence[Any], randomize: bool) -> list[Places]:
     """Return the positions of the rows in each part of a dataset; see `Dataset.split`."""
-    if not isinstance(randomize, bool):
-        raise TypeError(f"split: randomize must be a bool, got {randomize!r}")
+    arguments.flag("split", "randomize", randomize)
     rows = dataset._count()
     counts = part_sizes(sizes, rows)
     # A constant that no pass uses, so that parts do not follow a shuffle with the same seed.

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from mycel._src.foundation import arguments
 from mycel._src.foundation.logged_once import no_effect
 from mycel._src.foundation.system import locks
 from mycel.communication import get_group_size, get_rank
@@ -99,12 +100,11 @@ class SyncWaitNode(Node):
         callback: Callable[[Any], Any] | None = None,
     ) -> None:
         super().__init__(input_dataset)
-        if not isinstance(condition_name, str):
-            raise TypeError(f"sync_wait: condition_name must be text, got {condition_name!r}")
+        arguments.text("sync_wait", "condition_name", condition_name)
         if condition_name in {node.condition_name for node, _ in waits(input_dataset)}:
             raise RuntimeError(f"sync_wait: there is a condition {condition_name!r} already")
-        if callback is not None and not callable(callback):
-            raise TypeError(f"sync_wait: callback must be a function, got {callback!r}")
+        if callback is not None:
+            arguments.function("sync_wait", "callback", callback)
         self.condition_name: str = condition_name
         self.num_batch = check_count("sync_wait", "num_batch", num_batch, 1)
         self.callback = callback
@@ -234,7 +234,7 @@ def sync_wait_for_dataset(rank_id: int, rank_size: int, current_epoch: int, obs_
     if obs_runtime is not None:
         no_effect(where, "obs_runtime", obs_runtime, "ranks meet by their own communication")
     if rank_id >= rank_size:
-        raise ValueError(f"{where}: rank_id must be below rank_size={rank_size}, got {rank_id}")
+        raise ValueError(f"{where}: rank_id must be below rank_size={rank_size}, not {rank_id}")
     if rank_size == 1:
         return
     if (get_rank(), get_group_size()) != (rank_id, rank_size):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel.dataset.execution.pass_context import Run
 from mycel.dataset.nodes.node import Node
 from mycel.dataset.nodes.sync_wait import end_early, give_back, leave_out
@@ -24,9 +25,7 @@ def several(operation: str, datasets: Any) -> tuple[Node, ...]:
     if isinstance(datasets, Node):
         return (datasets,)
     if not isinstance(datasets, Iterable):
-        raise TypeError(
-            f"{operation}: expected a dataset or a list of them, got {datasets!r} of type {type(datasets).__name__}"
-        )
+        raise arguments.wrong_type(operation, "datasets", "a dataset or a list of them", datasets)
     return tuple(datasets)
 
 
@@ -38,7 +37,7 @@ class ZipNode(Node):
     def __init__(self, datasets: Sequence[Node]) -> None:
         super().__init__(datasets)
         if len(self.children) < 2:
-            raise InputValueError(f"zip: expected at least two datasets, got {len(self.children)}")
+            raise InputValueError(f"zip: there must be at least two datasets, not {len(self.children)}")
         self.columns = [name for child in self.children for name in child._columns()]
         if len(set(self.columns)) != len(self.columns):
             raise InputValueError(
@@ -92,7 +91,7 @@ class ConcatNode(Node):
     def __init__(self, datasets: Sequence[Node]) -> None:
         super().__init__(datasets)
         if len(self.children) < 2:
-            raise InputValueError(f"concat: expected at least two datasets, got {len(self.children)}")
+            raise InputValueError(f"concat: there must be at least two datasets, not {len(self.children)}")
         first = self.children[0]._columns()
         for child in self.children[1:]:
             if child._columns() != first:
@@ -108,10 +107,7 @@ class ConcatNode(Node):
         `sampler` is a `DistributedSampler` without shuffling, number of samples or child. Raises
         TypeError or ValueError for others.
         """
-        if not isinstance(sampler, DistributedSampler):
-            raise TypeError(
-                f"use_sampler: concat takes a DistributedSampler, got {sampler!r} of type {type(sampler).__name__}"
-            )
+        arguments.instance("use_sampler", "the sampler of concat", sampler, DistributedSampler)
         if sampler.shuffles or sampler.num_samples is not None or sampler.child_sampler is not None:
             raise ValueError(
                 "use_sampler: the sampler of concat must have shuffle=False and neither num_samples nor a child"
@@ -174,8 +170,7 @@ class FlatMapNode(Node):
 
     def __init__(self, input_dataset: Node, func: Callable[..., Node]) -> None:
         super().__init__(input_dataset)
-        if not callable(func):
-            raise TypeError(f"flat_map: expected a function, got {func!r} of type {type(func).__name__}")
+        arguments.function("flat_map", "func", func)
         self.func = func
         self._names: list[str] | None = None
 
@@ -197,7 +192,9 @@ class FlatMapNode(Node):
                 except Exception as error:
                     raise operation_failed("flat_map", self.func, columns, number, error) from error
                 if not isinstance(result, Node):
-                    raise TypeError(f"flat_map: the function must return a dataset, got {result!r} for row {number}")
+                    raise TypeError(
+                        f"flat_map: the result of the function must be a dataset, not {result!r} for row {number}"
+                    )
                 number += 1
                 yield result
 

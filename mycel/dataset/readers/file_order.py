@@ -110,7 +110,7 @@ def find_files(operation: str, patterns: str | Sequence[str]) -> list[str]:
     """Return the files that match names or patterns, in order; ValueError if one matches none."""
     wanted: list[Any] = [patterns] if not isinstance(patterns, (tuple, list)) else list(patterns)
     if not wanted or not all(isinstance(pattern, (str, os.PathLike)) for pattern in wanted):
-        raise TypeError(f"{operation}: dataset_files must be text or a list of text, at least one, got {patterns!r}")
+        raise TypeError(f"{operation}: dataset_files must be text or a list of text, at least one, not {patterns!r}")
     found: list[str] = []
     for pattern in wanted:
         name = fsspec_files.local_name(os.fspath(pattern))
@@ -144,7 +144,9 @@ def check_shards(operation: str, num_shards: int | None, shard_id: int | None) -
     if num_shards is None and shard_id is None:
         return None
     if num_shards is None or shard_id is None:
-        raise RuntimeError(f"{operation}: num_shards and shard_id go together, got {num_shards} and {shard_id}")
+        raise RuntimeError(
+            f"{operation}: num_shards and shard_id must be given together, not {num_shards} and {shard_id}"
+        )
     check_count(operation, "num_shards", num_shards, 1)
     check_count(operation, "shard_id", shard_id, 0)
     if shard_id >= num_shards:

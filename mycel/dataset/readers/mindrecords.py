@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel._src.foundation.files import fsspec_files
 from mycel.dataset.arguments import check_count
 from mycel.dataset.basic_sources.mappable_source import MappableDataset
@@ -106,7 +107,7 @@ class MindDataset(MappableDataset):
         )
         if sampler is not None and not isinstance(sampler, _SAMPLERS):
             kinds = ", ".join(kind.__name__ for kind in _SAMPLERS)
-            raise ValueError(f"MindDataset: the sampler may be a {kinds}, got {sampler!r}")
+            raise ValueError(f"MindDataset: sampler must be one of {kinds}, not {sampler!r}")
         if by_file and num_samples:
             raise ValueError(f"MindDataset: num_samples cannot be given with {shuffle}")
         _check_padding(columns_list, padded_sample, num_padded)
@@ -230,8 +231,7 @@ def _with_ending(path: str, ending: str) -> str:
 def _check_padding(columns: Any, sample: Any, count: Any) -> None:
     """Raise an error where the arguments for padding do not fit together."""
     if sample is not None:
-        if not isinstance(sample, dict):
-            raise TypeError(f"MindDataset: padded_sample must be a dictionary, got {sample!r}")
+        arguments.instance("MindDataset", "padded_sample", sample, dict)
         if not columns or count is None:
             raise RuntimeError(
                 f"MindDataset: padded_sample needs {'columns_list' if not columns else 'num_padded'} too"

@@ -76,8 +76,7 @@ class Schema:
 
         Raises TypeError for what is not a name, type or shape, and ValueError for a repeated name.
         """
-        if not isinstance(name, str):
-            raise TypeError(f"add_column: the name must be text, got {name!r}")
+        arguments.text("add_column", "the name", name)
         if any(column["name"] == name for column in self.columns):
             raise ValueError(f"add_column: there is a column {name!r} already")
         column: dict[str, Any] = {"name": name, "rank": 1}
@@ -85,9 +84,9 @@ class Schema:
             if not isinstance(shape, (list, tuple)) or any(
                 isinstance(n, bool) or not isinstance(n, (int, np.integer)) for n in shape
             ):
-                raise TypeError(f"add_column: the shape must be a list of integers, got {shape!r}")
+                raise TypeError(f"add_column: the shape must be a list of integers, not {shape!r}")
             if any(not -1 <= n < 2**63 for n in shape):
-                raise ValueError(f"add_column: the shape must have lengths, or -1 for what is open, got {shape!r}")
+                raise ValueError(f"add_column: the shape must be of lengths, or -1 for what is open, not {shape!r}")
             column.update(rank=len(shape), shape=[int(n) for n in shape])
         self.columns.append({**column, "type": _type_name(de_type)})
 
@@ -100,14 +99,14 @@ class Schema:
         if isinstance(columns, dict):
             wrong = [column for column in columns.values() if not isinstance(column, dict)]
             if wrong:
-                raise RuntimeError(f"parse_columns: a column needs a type, got {wrong[0]!r}")
+                raise RuntimeError(f"parse_columns: each column must be a dictionary with a type, not {wrong[0]!r}")
             columns = [{**column, "name": name} for name, column in sorted(columns.items())]
         if not isinstance(columns, list):
-            raise RuntimeError(f"parse_columns: expected a list or a dictionary, got {columns!r}")
+            raise RuntimeError(f"parse_columns: columns must be a list or a dictionary, not {columns!r}")
         self.columns = []
         for column in columns:
             if not isinstance(column, dict) or "name" not in column or "type" not in column:
-                raise RuntimeError(f"parse_columns: a column needs a name and a type, got {column!r}")
+                raise RuntimeError(f"parse_columns: each column must have a name and a type, not {column!r}")
             self.add_column(column["name"], column["type"], column.get("shape"))
 
     def from_json(self, json_obj: Any) -> None:
@@ -116,12 +115,12 @@ class Schema:
         Raises RuntimeError where columns are missing.
         """
         if not isinstance(json_obj, dict) or "columns" not in json_obj:
-            raise RuntimeError('from_json: expected a dictionary with "columns"')
+            raise RuntimeError('from_json: json_obj must be a dictionary with "columns"')
         self.parse_columns(json_obj["columns"])
         self.dataset_type = json_obj.get("datasetType")
         rows = json_obj.get("numRows") or 0
         if isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows < 2**31:
-            raise RuntimeError(f"from_json: numRows must be a number of rows, got {rows!r}")
+            raise RuntimeError(f"from_json: numRows must be a number of rows, not {rows!r}")
         self.num_rows = rows
 
     def to_json(self) -> str:

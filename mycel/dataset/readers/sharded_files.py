@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel._src.foundation.files import fsspec_files
 from mycel.dataset.execution.pass_context import Run
 from mycel.dataset.execution_options import kept
@@ -80,9 +81,7 @@ def files_of(operation: str, given: Any, endings: Sequence[str]) -> list[str]:
     files: list[str] = []
     for one in several:
         if not isinstance(one, (str, os.PathLike)) or not isinstance(os.fspath(one), str):
-            raise TypeError(
-                f"{operation}: expected a path or a list of paths, got {one!r} of type {type(one).__name__}"
-            )
+            raise arguments.wrong_type(operation, "the files", "a path or a list of paths", one)
         try:
             path = fsspec_files.local_name(os.fspath(one))
             names = [path] if not fsspec_files.is_remote(path) and os.path.exists(path) else expanded(path)

@@ -167,7 +167,7 @@ class CSVDataset(_InPieces):
         shards = check_files("CSVDataset", shuffle, num_samples, num_shards, shard_id)
         if len(arguments.text("CSVDataset", "field_delim", field_delim)) != 1 or field_delim in '"\r\n':
             raise ValueError(
-                f"CSVDataset: field_delim must be one letter, not a quote or the end of a line, got {field_delim!r}"
+                f"CSVDataset: field_delim must be one letter, no quote nor end of a line, not {field_delim!r}"
             )
         arguments.optional("CSVDataset", "column_defaults", column_defaults, list)
         for name in () if column_names is None else column_names:
@@ -270,14 +270,16 @@ class PaddedDataset(GeneratorDataset):
 
     def __init__(self, padded_samples: Sequence[dict[str, Any]]) -> None:
         if not padded_samples:
-            raise ValueError(f"PaddedDataset: expected a list of dictionaries, at least one, got {padded_samples!r}")
+            raise ValueError(
+                f"PaddedDataset: padded_samples must be dictionaries, at least one, not {padded_samples!r}"
+            )
         for sample in arguments.sequence("PaddedDataset", "padded_samples", padded_samples):
             arguments.instance("PaddedDataset", "each of padded_samples", sample, dict)
         names = list(padded_samples[0])
         for sample in padded_samples:
             if not sample or set(sample) != set(names):
                 raise ValueError(
-                    f"PaddedDataset: each sample must be a dictionary with the columns {names}, got {sample!r}"
+                    f"PaddedDataset: each sample must be a dictionary with the columns {names}, not {sample!r}"
                 )
         self.padded_samples = list(padded_samples)
         rows = [tuple(as_array(sample[name]) for name in names) for sample in padded_samples]

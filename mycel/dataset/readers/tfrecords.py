@@ -78,7 +78,7 @@ class TFRecordDataset(MappableDataset):
         arguments.flag(kind, "shard_equal_rows", shard_equal_rows)
         files = find_files(kind, dataset_files)
         if compression_type not in (None, "", "GZIP", "ZLIB"):
-            raise ValueError(f"{kind}: compression_type must be '', 'GZIP' or 'ZLIB', got {compression_type!r}")
+            raise ValueError(f"{kind}: compression_type must be '', 'GZIP' or 'ZLIB', not {compression_type!r}")
         whole = 0
         if shards is not None and not shard_equal_rows and not compression_type:
             if len(files) < shards[0]:
@@ -88,8 +88,7 @@ class TFRecordDataset(MappableDataset):
             whole = shards[0]
             files, shards = files[shards[1] :: shards[0]], None
         self.schema = Schema(schema) if isinstance(schema, (str, os.PathLike)) else schema
-        if self.schema is not None and not isinstance(self.schema, Schema):
-            raise TypeError(f"{kind}: schema must be a Schema or the name of its file, got {schema!r}")
+        arguments.optional(kind, "schema", self.schema, Schema, "a Schema or the name of its file")
         self.dataset_files = files
         if compression_type and shuffle is Shuffle.PARTIAL:
             raise ValueError(f"{kind}: {shuffle} reads records by their places, which compressed files do not have")

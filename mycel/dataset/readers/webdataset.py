@@ -309,7 +309,7 @@ def _chosen_decoders(decode: Any) -> dict[str, Callable[[bytes], Any]]:
     if isinstance(decode, bool):
         return _DECODERS if decode else {}
     if not isinstance(decode, Mapping) or not all(isinstance(n, str) and callable(f) for n, f in decode.items()):
-        raise TypeError(f"{_OWN}: decode must be a bool or functions from bytes by extension, got {decode!r}")
+        raise TypeError(f"{_OWN}: decode must be a bool or functions from bytes by extension, not {decode!r}")
     return {**_DECODERS, **{_ending(name): function for name, function in decode.items()}}
 
 

@@ -36,7 +36,7 @@ def as_array(value: Any) -> Array:
     if isinstance(value, np.ndarray):
         if value.dtype.char == "O" and (value.ndim or not isinstance(value.item(), dict)):
             raise TypeError(
-                "a column needs a number, text, bytes or a rectangular array of them, got an array of objects, "
+                "a column must be a number, text, bytes or a rectangular array of them, not an array of objects, "
                 f"{repr(value)[:80]}; convert it with astype"
             )
         return value
@@ -52,8 +52,8 @@ def as_array(value: Any) -> Array:
     array = np.asarray(value)
     if array.dtype == object:
         raise TypeError(
-            "a column needs a number, text, bytes or a rectangular array of them, "
-            f"got {repr(value)[:80]} of type {type(value).__name__}"
+            "a column must be a number, text, bytes or a rectangular array of them, "
+            f"not {repr(value)[:80]} of type {type(value).__name__}"
         )
     return array
 

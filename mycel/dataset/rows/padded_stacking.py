@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel.dataset.arguments import check_count, positions
 from mycel.dataset.rows.column_blocks import Array
 
@@ -19,17 +20,14 @@ def check_pad_info(operation: str, pad_info: Any, columns: Sequence[str]) -> dic
     """
     if pad_info is None or pad_info == {}:
         return None
-    if not isinstance(pad_info, dict):
-        raise TypeError(
-            f"{operation}: pad_info must be a dictionary, got {pad_info!r} of type {type(pad_info).__name__}"
-        )
+    arguments.instance(operation, "pad_info", pad_info, dict)
     positions(f"{operation}: pad_info", list(pad_info), columns)
     checked: dict[str, tuple[Any, Any]] = {}
     for name, entry in pad_info.items():
         if entry is None:
             entry = (None, None)
         if not isinstance(entry, tuple) or len(entry) != 2:
-            raise TypeError(f"{operation}: pad_info[{name!r}] must be a tuple (shape, value), got {entry!r}")
+            raise TypeError(f"{operation}: pad_info[{name!r}] must be a tuple (shape, value), not {entry!r}")
         shape, value = entry
         if shape is not None:
             shape = [

@@ -207,7 +207,9 @@ class LJSpeechDataset(AudioSet):
             if line:
                 values = line.split("|")
                 if len(values) != 3:
-                    raise ValueError(f"LJSpeechDataset: expected a name and two texts in metadata.csv, got {line!r}")
+                    raise ValueError(
+                        f"LJSpeechDataset: each line of metadata.csv must be a name and two texts, not {line!r}"
+                    )
                 rows.append((os.path.join(folder, "wavs", f"{values[0]}.wav"), *values[1:]))
         return rows
 
@@ -239,7 +241,7 @@ class CMUArcticDataset(AudioSet):
     ) -> None:
         self.name = name or "aew"
         if self.name not in self._speakers:
-            raise ValueError(f"CMUArcticDataset: name must be one of {', '.join(self._speakers)}, got {name!r}")
+            raise ValueError(f"CMUArcticDataset: name must be one of {', '.join(self._speakers)}, not {name!r}")
         super().__init__(dataset_dir, num_samples, num_parallel_workers, shuffle, sampler, num_shards, shard_id, cache)
 
     def _list(self, folder: str) -> list[tuple[Any, ...]]:
@@ -250,7 +252,9 @@ class CMUArcticDataset(AudioSet):
                 head, _, rest = line.partition('"')
                 name, text = head.strip("( "), rest.rpartition('"')[0]
                 if not name or '"' not in rest:
-                    raise ValueError(f'CMUArcticDataset: expected ( name "text" ) in txt.done.data, got {line!r}')
+                    raise ValueError(
+                        f'CMUArcticDataset: each line of txt.done.data must be ( name "text" ), not {line!r}'
+                    )
                 rows.append((os.path.join(start, "wav", f"{name}.wav"), text, name.rpartition("_")[2]))
         return rows
 
@@ -389,7 +393,9 @@ class LibriTTSDataset(AudioUsageSet):
                     if line:
                         name, *texts = line.split("\t")
                         if len(texts) != 2:
-                            raise ValueError(f"LibriTTSDataset: expected a name and two texts in {path}, got {line!r}")
+                            raise ValueError(
+                                f"LibriTTSDataset: each line of {path} must be a name and two texts, not {line!r}"
+                            )
                         speaker, chapter = (np.array(int(n), np.uint32) for n in name.split("_")[:2])
                         rows.append((os.fspath(path.parent / f"{name}.wav"), *texts, speaker, chapter, name))
         return rows
@@ -429,7 +435,7 @@ class TedliumDataset(AudioSet):
     ) -> None:
         arguments.choice("TedliumDataset", "release", release, ("release1", "release2", "release3"))
         if extensions not in (None, ".sph"):
-            raise ValueError(f"TedliumDataset: extensions must be '.sph', got {extensions!r}")
+            raise ValueError(f"TedliumDataset: extensions must be '.sph', not {extensions!r}")
         self.release = release
         parts = () if release == "release3" else ("train", "test", "dev")
         self.usage = check_usage("TedliumDataset", usage, (*parts, "all"))
@@ -448,7 +454,9 @@ class TedliumDataset(AudioSet):
                     if line.strip():
                         words = line.split(None, 6)
                         if len(words) < 6:
-                            raise ValueError(f"TedliumDataset: expected six words and a text in {path}, got {line!r}")
+                            raise ValueError(
+                                f"TedliumDataset: each line of {path} must be six words and a text, not {line!r}"
+                            )
                         talk, _, speaker, start, end, identifier = words[:6]
                         text = words[6].strip() if len(words) > 6 else ""
                         rows.append(((sound, float(start), float(end)), text, talk, speaker, identifier))

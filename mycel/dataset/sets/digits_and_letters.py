@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel._src.foundation.files.idx_format import read_idx
 from mycel.dataset.basic_sources.mappable_source import HeldDataset
 from mycel.dataset.basic_sources.modality_bases import VisionBaseDataset
@@ -87,8 +88,7 @@ class EMnistDataset(_Digits):
     ) -> None:
         super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
         kind, known = "EMnistDataset", ("byclass", "bymerge", "balanced", "letters", "digits", "mnist")
-        if name not in known:
-            raise ValueError(f"{kind}: name must be one of {', '.join(map(repr, known))}, got {name!r}")
+        arguments.one_of(kind, "name", name, known)
         self.name = name
         self.usage = check_usage(kind, usage, ("train", "test", "all"))
         self.dataset_dir = check_folder(kind, dataset_dir)
@@ -128,8 +128,7 @@ class QMnistDataset(_Digits):
         super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
         kind = "QMnistDataset"
         self.usage = check_usage(kind, usage, ("train", "test", "test10k", "test50k", "nist", "all"))
-        if not isinstance(compat, bool):
-            raise TypeError(f"{kind}: compat must be a bool, got {compat!r}")
+        arguments.flag(kind, "compat", compat)
         self.compat = compat
         self.dataset_dir = check_folder(kind, dataset_dir)
 

@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from mycel._src.foundation import arguments
+
 
 def check_folder(operation: str, path: str | os.PathLike[str]) -> str:
     """Return the path of a folder; raise ValueError where there is none."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"{operation}: the directory must be a path, not {type(path).__name__}")
+    arguments.path(operation, "the directory", path)
     if not os.path.isdir(path):
         raise ValueError(f"{operation}: there is no directory {os.fspath(path)!r}")
     return os.fspath(path)
@@ -18,8 +19,8 @@ def check_folder(operation: str, path: str | os.PathLike[str]) -> str:
 
 def check_usage(operation: str, usage: str | None, known: Sequence[str]) -> str:
     """Return the wanted part of a dataset, "all" for None; raise ValueError for unknown ones."""
-    if usage is not None and usage not in known:
-        raise ValueError(f"{operation}: usage must be one of {', '.join(map(repr, known))}, got {usage!r}")
+    if usage is not None:
+        arguments.one_of(operation, "usage", usage, known)
     return usage or "all"
 
 
@@ -31,7 +32,7 @@ def check_class_indexing(operation: str, class_indexing: Any) -> dict[str, int] 
         isinstance(name, str) and isinstance(number, int) and number >= 0 for name, number in class_indexing.items()
     ):
         raise TypeError(
-            f"{operation}: class_indexing must be a dictionary from names to numbers, got {class_indexing!r}"
+            f"{operation}: class_indexing must be a dictionary from names to numbers, not {class_indexing!r}"
         )
     return dict(class_indexing)
 
@@ -41,7 +42,7 @@ def check_extensions(operation: str, extensions: Any) -> tuple[str, ...] | None:
     if extensions is None:
         return None
     if not isinstance(extensions, (list, tuple)) or not all(isinstance(ending, str) for ending in extensions):
-        raise TypeError(f"{operation}: extensions must be a list of text, got {extensions!r}")
+        raise TypeError(f"{operation}: extensions must be a list of text, not {extensions!r}")
     return tuple(extensions) or None
 
 

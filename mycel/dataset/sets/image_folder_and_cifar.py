@@ -324,7 +324,8 @@ class CelebADataset(FileDataset):
         for line in lines[2:]:
             if len(line) != count + 1 or not set(line[1:]) <= {"1", "-1"}:
                 raise ValueError(
-                    f"CelebADataset: expected a file and {count} times 1 or -1 in list_attr_celeba.txt, got {line}"
+                    f"CelebADataset: each line of list_attr_celeba.txt must be a file and {count} times 1 or -1, not "
+                    f"{line}"
                 )
             if wanted is not None and line[0] not in wanted:
                 continue

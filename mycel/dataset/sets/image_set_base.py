@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel.dataset.basic_sources.mappable_source import MappableDataset
 from mycel.dataset.basic_sources.modality_bases import VisionBaseDataset
 from mycel.dataset.pipeline_errors import reading
@@ -37,10 +38,9 @@ class FileDataset(MappableDataset, VisionBaseDataset):
     def _setup(self, dataset_dir: str | os.PathLike[str], decode: bool, decrypt: Decrypt = None) -> None:
         kind = type(self).__name__
         self.dataset_dir = check_folder(kind, dataset_dir)
-        if not isinstance(decode, bool):
-            raise TypeError(f"{kind}: decode must be a bool, got {decode!r}")
-        if decrypt is not None and not callable(decrypt):
-            raise TypeError(f"{kind}: decrypt must be a function from a path to bytes, got {decrypt!r}")
+        arguments.flag(kind, "decode", decode)
+        if decrypt is not None:
+            arguments.function(kind, "decrypt", decrypt, "a function from a path to bytes")
         self.decode = decode
         self.decrypt = decrypt
 
@@ -84,7 +84,7 @@ def one_of(operation: str, argument: str, value: Any, known: Sequence[Any]) -> A
     `operation` and `argument` are named in messages.
     """
     if value not in known:
-        raise ValueError(f"{operation}: {argument} must be one of {', '.join(map(repr, known))}, got {value!r}")
+        raise ValueError(f"{operation}: {argument} must be one of {', '.join(map(repr, known))}, not {value!r}")
     return value
 
 

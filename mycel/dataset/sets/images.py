@@ -272,7 +272,7 @@ class Places365Dataset(FileSet):
         lines = [line.split() for line in read_lines(kind, Path(folder, listing)) if line.strip()]
         for line in lines:
             if len(line) != 2 or not line[1].isdigit():
-                raise ValueError(f"{kind}: expected a file and a number in {listing}, got {line}")
+                raise ValueError(f"{kind}: each line of {listing} must be a file and a number, not {line}")
         images = os.path.join(folder, f"val_{size}" if part == "val" else f"data_{size}_{part}")
         paths = image_names(images, [line[0].lstrip("/") for line in lines], kind)
         self._end([(Picture(path), label(int(line[1]))) for path, line in zip(paths, lines)])
@@ -370,7 +370,9 @@ class FlickrDataset(FileSet):
             if line.strip():
                 name, found, caption = line.partition("\t")
                 if not found or "#" not in name:
-                    raise ValueError(f"FlickrDataset: expected a file, '#', a tabulator and a caption, got {line!r}")
+                    raise ValueError(
+                        f"FlickrDataset: each line must be a file, '#', a tabulator and a caption, not {line!r}"
+                    )
                 captions.setdefault(name.rpartition("#")[0], []).append(caption)
         paths = image_names(folder, captions, "FlickrDataset")
         self._end([(Picture(path), np.array(texts)) for path, texts in zip(paths, captions.values())])

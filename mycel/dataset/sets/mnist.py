@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel._src.foundation.files.idx_format import idx_shape, read_idx
 from mycel.dataset.basic_sources.mappable_source import HeldDataset
 from mycel.dataset.basic_sources.modality_bases import VisionBaseDataset
@@ -49,8 +50,8 @@ class MnistDataset(HeldDataset, VisionBaseDataset):
     ) -> None:
         super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
         kind = type(self).__name__
-        if usage not in (None, "train", "test", "all"):
-            raise ValueError(f"{kind}: usage must be 'train', 'test' or 'all', got {usage!r}")
+        if usage is not None:
+            arguments.one_of(kind, "usage", usage, ("train", "test", "all"))
         if not isinstance(dataset_dir, (str, os.PathLike)):
             raise TypeError(f"{kind}: the directory must be a path, not {type(dataset_dir).__name__}")
         if not os.path.isdir(dataset_dir):
@@ -77,8 +78,8 @@ class MnistDataset(HeldDataset, VisionBaseDataset):
         images, labels = (np.asarray(read_idx(path)) for path in self._files[part])
         if images.ndim != 3 or images.dtype != np.uint8 or labels.ndim != 1 or labels.dtype != np.uint8:
             raise ValueError(
-                f"{kind}: the {part} files of {self.dataset_dir!r} hold {images.dtype} of {images.ndim} axes and "
-                f"{labels.dtype} of {labels.ndim}; expected uint8 of 3 and of 1"
+                f"{kind}: the {part} files of {self.dataset_dir!r} must hold uint8 of 3 axes and of 1, not "
+                f"{images.dtype} of {images.ndim} and {labels.dtype} of {labels.ndim}"
             )
         if len(images) != len(labels):
             raise ValueError(

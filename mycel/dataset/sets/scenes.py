@@ -144,7 +144,9 @@ class KITTIDataset(UsageSet):
         lines = [line.split() for line in read_lines("KITTIDataset", path) if line.strip()]
         for line in lines:
             if len(line) < 15 or line[0] not in self._classes:
-                raise ValueError(f"KITTIDataset: expected a class and 14 numbers in {os.fspath(path)!r}, got {line}")
+                raise ValueError(
+                    f"KITTIDataset: each line of {os.fspath(path)!r} must be a class and 14 numbers, not {line}"
+                )
         classes = np.array([self._classes.index(line[0]) for line in lines], np.uint32).reshape(-1, 1)
         numbers = np.array([line[1:15] for line in lines], np.float64).reshape(-1, 14)
         occluded = numbers[:, 1:2].astype(np.int64).astype(np.uint32)

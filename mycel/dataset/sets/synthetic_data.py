@@ -57,7 +57,7 @@ class FakeImageDataset(MappableDataset, VisionBaseDataset):
         self._classes = check_count(kind, "num_classes", num_classes, 1)
         self.base_seed = check_count(kind, "base_seed", base_seed, 0)
         if len(arguments.sequence(kind, "image_size", image_size)) != 3:
-            raise ValueError(f"{kind}: image_size must be height, width and channels, got {image_size!r}")
+            raise ValueError(f"{kind}: image_size must be height, width and channels, not {image_size!r}")
         self.image_size = tuple(check_count(kind, "image_size", n, 1) for n in image_size)
 
     def num_classes(self) -> int:
@@ -123,8 +123,7 @@ class RandomDataset(MappableDataset, VisionBaseDataset):
         self._seed = config.get_seed()
         random = generator(self._seed, 11)
         found = Schema(schema) if isinstance(schema, (str, os.PathLike)) else schema
-        if found is not None and not isinstance(found, Schema):
-            raise TypeError(f"{kind}: schema must be a Schema or the name of its file, got {schema!r}")
+        arguments.optional(kind, "schema", found, Schema, "a Schema or the name of its file")
         wanted = None if columns_list is None else names(columns_list, f"{kind}: columns_list")
         if found is None:
             self._made = [

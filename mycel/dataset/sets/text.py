@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel.dataset.rows.column_blocks import Array, Block
 from mycel.dataset.samplers import Indices, Shuffle
 from mycel.dataset.sets.folder_checks import check_folder, read_lines
@@ -229,8 +230,8 @@ class IMDBDataset(TextRows):
     ) -> None:
         super().__init__(num_parallel_workers, sampler, num_samples, shuffle, num_shards, shard_id, cache)
         self.dataset_dir = check_folder("IMDBDataset", dataset_dir)
-        if usage not in (None, "train", "test", "all"):
-            raise ValueError(f"IMDBDataset: usage must be one of 'train', 'test', 'all', got {usage!r}")
+        if usage is not None:
+            arguments.one_of("IMDBDataset", "usage", usage, ("train", "test", "all"))
         self.usage = usage or "all"
         self._reviews: list[Cells] = [
             (os.path.join(folder, name), label)

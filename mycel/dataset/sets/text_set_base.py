@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel._src.foundation.system import locks
 from mycel.dataset.basic_sources.mappable_source import MappableDataset
 from mycel.dataset.basic_sources.modality_bases import TextBaseDataset
@@ -163,8 +164,8 @@ class TextSet(TextRows):
     ) -> None:
         kind = type(self).__name__
         known = (*self._files, *(["all"] if self._default == "all" else []))
-        if usage is not None and usage not in known:
-            raise ValueError(f"{kind}: usage must be one of {', '.join(map(repr, known))}, got {usage!r}")
+        if usage is not None:
+            arguments.one_of(kind, "usage", usage, known)
         self.usage = usage or self._default
         names = sorted(self._files.values()) if self.usage == "all" else [self._files[self.usage]]
         paths = [os.path.join(self.dataset_dir, name) for name in names]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from mycel._src.foundation import arguments
 from mycel.dataset.pipeline_errors import reading
 from mycel.dataset.readers.damaged_files import read_json, read_xml
 from mycel.dataset.readers.file_order import check_files, find_files
@@ -57,8 +58,7 @@ class CLUEDataset(TextRows):
     ) -> None:
         super().__init__(num_parallel_workers, cache=cache)
         for name, value, known in (("task", task, tuple(_CLUE)), ("usage", usage, ("train", "test", "eval"))):
-            if value not in known:
-                raise ValueError(f"CLUEDataset: {name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+            arguments.one_of("CLUEDataset", name, value, known)
         check_files("CLUEDataset", shuffle, num_samples, num_shards, shard_id)
         self.dataset_files = find_files("CLUEDataset", dataset_files)
         self.task, self.usage = task, usage
@@ -121,14 +121,14 @@ class _Translated(TextRows):
         pair = tuple(given) if isinstance(given, (list, tuple)) else given
         if pair not in self._pairs:
             known = ", ".join(map(str, sorted(self._pairs)))
-            raise ValueError(f"{type(self).__name__}: language_pair must be one of {known}, got {given!r}")
+            raise ValueError(f"{type(self).__name__}: language_pair must be one of {known}, not {given!r}")
         return pair
 
     def _use(self, usage: str | None) -> tuple[str, ...]:
         parts = ("train", "valid", "test")
         if usage not in (None, "all", *parts):
             raise ValueError(
-                f"{type(self).__name__}: usage must be one of 'train', 'valid', 'test', 'all', got {usage!r}"
+                f"{type(self).__name__}: usage must be one of 'train', 'valid', 'test', 'all', not {usage!r}"
             )
         self.usage = usage or "all"
         return parts if self.usage == "all" else (self.usage,)
@@ -252,10 +252,8 @@ class IWSLT2016Dataset(_Iwslt):
         super().__init__(num_parallel_workers, cache=cache)
         self.dataset_dir = check_folder("IWSLT2016Dataset", dataset_dir)
         for name, value in (("valid_set", valid_set), ("test_set", test_set)):
-            if value is not None and value not in _TALKS:
-                raise ValueError(
-                    f"IWSLT2016Dataset: {name} must be one of {', '.join(map(repr, _TALKS))}, got {value!r}"
-                )
+            if value is not None:
+                arguments.one_of("IWSLT2016Dataset", name, value, _TALKS)
         self.language_pair = self._languages(language_pair, ("de", "en"))
         source, target = self.language_pair
         folder = os.path.join(self.dataset_dir, "texts", source, target, f"{source}-{target}")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel._src.foundation.files import decompression as inflate
 from mycel.dataset.pipeline_errors import reading
 from mycel.dataset.readers.damaged_files import read_json, read_xml
@@ -35,10 +36,8 @@ class _Annotated(FileDataset):
 
     def _check(self, task: str, tasks: Sequence[str], extra_metadata: bool) -> None:
         kind = type(self).__name__
-        if task not in tasks:
-            raise ValueError(f"{kind}: task must be one of {', '.join(map(repr, tasks))}, got {task!r}")
-        if not isinstance(extra_metadata, bool):
-            raise TypeError(f"{kind}: extra_metadata must be a bool, got {extra_metadata!r}")
+        arguments.one_of(kind, "task", task, tasks)
+        arguments.flag(kind, "extra_metadata", extra_metadata)
         self.task = task
         self.extra_metadata = extra_metadata
 

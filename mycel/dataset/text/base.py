@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
+from mycel._src.foundation import arguments
 from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.text import code_points
 from mycel.dataset.transforms.base import Transform
@@ -30,10 +31,7 @@ def check_type(operation: str, argument: str, value: Any, kinds: type | tuple[ty
     """
     kinds = kinds if isinstance(kinds, tuple) else (kinds,)
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        expected = " or ".join(kind.__name__ for kind in kinds)
-        raise TypeError(
-            f"{operation}: {argument} must be of type {expected}, got {value!r} of type {type(value).__name__}"
-        )
+        raise arguments.wrong_type(operation, argument, arguments.named(kinds), value)
 
 
 def check_range(operation: str, argument: str, value: Any, low: int, high: int) -> None:
@@ -43,7 +41,7 @@ def check_range(operation: str, argument: str, value: Any, low: int, high: int) 
     """
     check_type(operation, argument, value, int)
     if not low <= value <= high:
-        raise ValueError(f"{operation}: {argument} must be within [{low}, {high}], got {value}")
+        raise ValueError(f"{operation}: {argument} must be within [{low}, {high}], not {value}")
 
 
 def check_words(operation: str, argument: str, words: Any) -> list[str]:
@@ -80,10 +78,10 @@ class TextTransform(Transform):
         name = type(self).__name__
         if array.dtype.kind != "U":
             advice = "; decode with text.to_str" if array.dtype.kind == "S" else ""
-            raise TypeError(f"{name}: expected text, got an array of type {array.dtype}{advice}")
+            raise TypeError(f"{name}: the input must be text, not an array of type {array.dtype}{advice}")
         if ranks and array.ndim not in ranks:
-            expected = " or ".join(("one text", "a list of texts", "a matrix of texts")[rank] for rank in ranks)
-            raise ValueError(f"{name}: expected {expected}, got an array of shape {array.shape}")
+            wanted = " or ".join(("one text", "a list of texts", "a matrix of texts")[rank] for rank in ranks)
+            raise ValueError(f"{name}: the input must be {wanted}, not an array of shape {array.shape}")
         flat: list[str] = array.reshape(-1).tolist()
         return flat
 

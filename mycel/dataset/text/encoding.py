@@ -17,7 +17,7 @@ def _check_array(operation: str, array: Any, kind: str, expected: str, error: ty
     if not isinstance(array, np.ndarray):
         raise arguments.wrong_type(operation, "the input", f"a NumPy array of {expected}", array, error)
     if array.dtype.kind != kind:
-        raise TypeError(f"{operation}: expected an array of {expected}, got one of type {array.dtype}")
+        raise TypeError(f"{operation}: the input must be an array of {expected}, not of type {array.dtype}")
 
 
 def to_str(array: Any, encoding: str = "utf8") -> Array:

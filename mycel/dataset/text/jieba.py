@@ -19,6 +19,7 @@ import os
 import re
 from itertools import chain
 
+from mycel._src.foundation import arguments
 from mycel.dataset.pipeline_errors import reading
 from mycel.dataset.text.base import UINT32_MAX, Span, Tokenizer, check_range, check_type
 from mycel.dataset.text.enums import JiebaMode
@@ -161,8 +162,7 @@ class JiebaTokenizer(Tokenizer):
     def __init__(
         self, hmm_path: str, mp_path: str, mode: JiebaMode = JiebaMode.MIX, with_offsets: bool = False
     ) -> None:
-        if not isinstance(mode, JiebaMode):
-            raise TypeError(f"JiebaTokenizer: mode must be a JiebaMode, got {mode!r}")
+        arguments.instance("JiebaTokenizer", "mode", mode, JiebaMode)
         for argument, path in (("hmm_path", hmm_path), ("mp_path", mp_path)):
             if path is None:
                 raise ValueError(f"JiebaTokenizer: {argument} must be given")
@@ -200,8 +200,7 @@ class JiebaTokenizer(Tokenizer):
             for word, frequency in user_dict.items():
                 self.add_word(word, frequency)
             return
-        if not isinstance(user_dict, str):
-            raise TypeError(f"JiebaTokenizer.add_dict: expected a dict or the path of a file, got {user_dict!r}")
+        arguments.text("JiebaTokenizer.add_dict", "user_dict", user_dict, what="a dict or the path of a file")
         if not os.path.exists(user_dict):
             raise ValueError(f"JiebaTokenizer.add_dict: there is no file {user_dict!r}")
         with reading("JiebaTokenizer", user_dict), open(user_dict, encoding="utf-8") as lines:

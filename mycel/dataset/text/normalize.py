@@ -12,6 +12,7 @@ from functools import cache
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.text import code_points
 from mycel.dataset.text.base import ElementwiseText
@@ -117,9 +118,7 @@ def normalized(text: str, form: NormalizeForm) -> str:
 
 def check_form(operation: str, form: object) -> NormalizeForm:
     """Return a `NormalizeForm`; raise TypeError otherwise."""
-    if not isinstance(form, NormalizeForm):
-        raise TypeError(f"{operation}: the normal form must be a NormalizeForm, got {form!r}")
-    return form
+    return arguments.instance(operation, "the normal form", form, NormalizeForm)
 
 
 class NormalizeUTF8(ElementwiseText):

@@ -54,7 +54,7 @@ class Truncate(Transform):
 
     def compute(self, array: Array, lead: int) -> Array:
         if array.ndim - lead not in (1, 2):
-            raise ValueError(f"Truncate: expected a list or matrix, got an array of shape {array.shape[lead:]}")
+            raise ValueError(f"Truncate: the input must be a list or a matrix, not of shape {array.shape[lead:]}")
         return narrow(array[..., : self.max_seq_len])
 
 
@@ -78,7 +78,7 @@ class TruncateSequencePair(Transform):
         arrays = [self.convert(value) for value in inputs]
         if len(arrays) != 2 or any(array.ndim != 1 for array in arrays):
             raise InputValueError(
-                f"TruncateSequencePair: expected two lists, got arrays of shapes {[array.shape for array in arrays]}"
+                f"TruncateSequencePair: the inputs must be two lists, not of shapes {[array.shape for array in arrays]}"
             )
         first, second = map(len, arrays)
         excess = max(0, first + second - self.max_length)
@@ -111,9 +111,9 @@ class SlidingWindow(Transform):
 
     def compute(self, array: Array, lead: int) -> Array:
         if array.ndim != 1:
-            raise ValueError(f"SlidingWindow: expected a list, got an array of shape {array.shape}")
+            raise ValueError(f"SlidingWindow: the input must be a list, not of shape {array.shape}")
         if self.axis not in (0, -1):
-            raise ValueError(f"SlidingWindow: axis must be 0 or -1 for a list, got {self.axis}")
+            raise ValueError(f"SlidingWindow: axis must be 0 or -1 for a list, not {self.axis}")
         if len(array) < self.width:
             return np.empty(0, array.dtype)
         windows: Array = np.lib.stride_tricks.sliding_window_view(array, self.width).copy()
@@ -137,15 +137,15 @@ class Ngram(TextTransform):
     def __init__(self, n: Any, left_pad: Any = ("", 0), right_pad: Any = ("", 0), separator: str = " ") -> None:
         sizes = [n] if isinstance(n, int) else n
         if not isinstance(sizes, list) or not sizes:
-            raise ValueError(f"Ngram: n must be a positive integer or a list of them, got {n!r}")
+            raise ValueError(f"Ngram: n must be a positive integer or a list of them, not {n!r}")
         for size in sizes:
             check_type("Ngram", "n", size, int)
             if size < 1:
-                raise ValueError(f"Ngram: n must be positive, got {size}")
+                raise ValueError(f"Ngram: n must be positive, not {size}")
         for argument, pad in (("left_pad", left_pad), ("right_pad", right_pad)):
             valid = isinstance(pad, tuple) and len(pad) == 2 and isinstance(pad[0], str) and isinstance(pad[1], int)
             if not valid or pad[1] < 0:
-                raise ValueError(f"Ngram: {argument} must be a word and a count that is not negative, got {pad!r}")
+                raise ValueError(f"Ngram: {argument} must be a word and a count of at least 0, not {pad!r}")
         check_type("Ngram", "separator", separator, str)
         self.ngrams = sizes
         self.left_pad = left_pad
@@ -189,7 +189,7 @@ class ToNumber(TextTransform):
     def __init__(self, data_type: Any) -> None:
         self.data_type = numpy_type("ToNumber", data_type)
         if self.data_type.kind not in "iuf":
-            raise TypeError(f"ToNumber: data_type must be a type of numbers, got {self.data_type}")
+            raise TypeError(f"ToNumber: data_type must be a type of numbers, not {self.data_type}")
 
     def compute(self, array: Array, lead: int) -> Array:
         texts = self.texts(array)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.text import code_points
 from mycel.dataset.text.base import Places, Span, TextTransform, Tokenizer, check_type
@@ -113,8 +114,7 @@ class PythonTokenizer(TextTransform):
     """
 
     def __init__(self, tokenizer: Callable[[str], Iterable[str]]) -> None:
-        if not callable(tokenizer):
-            raise TypeError(f"PythonTokenizer: tokenizer must be a function, got {tokenizer!r}")
+        arguments.function("PythonTokenizer", "tokenizer", tokenizer)
         self.tokenizer = tokenizer
         self.random = getattr(tokenizer, "random", True)
 
@@ -125,7 +125,9 @@ class PythonTokenizer(TextTransform):
         for text in self.texts(array):
             words = self.tokenizer(text)
             if isinstance(words, (str, bytes)) or not isinstance(words, Iterable):
-                raise TypeError(f"PythonTokenizer: the function must give a list of words, got {words!r} for {text!r}")
+                raise TypeError(
+                    f"PythonTokenizer: the result of the function must be a list of words, not {words!r} for {text!r}"
+                )
             rows.append(np.array(list(words), np.str_))
         lengths = sorted({len(row) for row in rows})
         if len(lengths) > 1:

@@ -101,7 +101,7 @@ class Vocab:
         if top_k is not None:
             check_type(operation, "top_k", top_k, int)
             if top_k < 1:
-                raise ValueError(f"{operation}: top_k must be positive, got {top_k}")
+                raise ValueError(f"{operation}: top_k must be positive, not {top_k}")
         check_type(operation, "special_first", special_first, bool)
         special = None if special_tokens is None else check_words(operation, "special_tokens", special_tokens)
         present = dataset.get_col_names()
@@ -165,7 +165,7 @@ class Vocab:
         if vocab_size is not None:
             check_type(operation, "vocab_size", vocab_size, int)
             if vocab_size < 1:
-                raise ValueError(f"{operation}: vocab_size must be positive, got {vocab_size}")
+                raise ValueError(f"{operation}: vocab_size must be positive, not {vocab_size}")
         check_type(operation, "special_first", special_first, bool)
         if not os.path.isfile(file_path):
             raise RuntimeError(f"{operation}: there is no file {file_path!r}")
@@ -244,10 +244,10 @@ def _frequencies(operation: str, freq_range: Any) -> tuple[float, float]:
         return 0, np.inf
     check_type(operation, "freq_range", freq_range, tuple)
     if len(freq_range) != 2 or not all(n is None or type(n) is int for n in freq_range):
-        raise ValueError(f"{operation}: freq_range must be a tuple of two integers or None, got {freq_range}")
+        raise ValueError(f"{operation}: freq_range must be a tuple of two integers or None, not {freq_range}")
     low, high = freq_range
     if low is not None and high is not None and not 0 <= low <= high:
-        raise ValueError(f"{operation}: freq_range must be (a, b) with 0 <= a <= b, got {freq_range}")
+        raise ValueError(f"{operation}: freq_range must be (a, b) with 0 <= a <= b, not {freq_range}")
     return 0 if low is None else low, np.inf if high is None else high
 
 
@@ -275,7 +275,7 @@ class Lookup(TextTransform):
         self.unknown_token = unknown_token
         self.data_type = numpy_type("Lookup", data_type)
         if self.data_type.kind not in "iufb":
-            raise TypeError(f"Lookup: data_type must be a type of numbers or bool, got {self.data_type}")
+            raise TypeError(f"Lookup: data_type must be a type of numbers or bool, not {self.data_type}")
         self._numbers = vocab._numbers
         self._unknown = None if unknown_token is None else self._numbers.get(unknown_token)
         if unknown_token is not None and self._unknown is None:

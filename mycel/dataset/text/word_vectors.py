@@ -83,7 +83,7 @@ class GloVe(Vectors):
     @classmethod
     def _check_path(cls, file_path: str) -> None:
         if not re.fullmatch(r"glove\.6B\..*\.txt", os.path.basename(file_path)):
-            raise RuntimeError(f"GloVe: the file must be named glove.6B.*.txt, got {file_path!r}")
+            raise RuntimeError(f"GloVe: the file must be named glove.6B.*.txt, not {file_path!r}")
 
 
 class FastText(Vectors):
@@ -92,7 +92,7 @@ class FastText(Vectors):
     @classmethod
     def _check_path(cls, file_path: str) -> None:
         if not file_path.endswith(".vec"):
-            raise RuntimeError(f"FastText: the file must be named *.vec, got {file_path!r}")
+            raise RuntimeError(f"FastText: the file must be named *.vec, not {file_path!r}")
 
 
 class CharNGram(Vectors):

@@ -170,8 +170,8 @@ class Transform(MadeOf):
             if len(arrays) != 1:
                 error = TypeError if self.in_python else InputValueError
                 raise error(
-                    f"{type(self).__name__}: takes one array, got {len(inputs)}; use one map for each column, or a "
-                    "function"
+                    f"{type(self).__name__}: the input must be one array, not {len(inputs)}; use one map for each "
+                    "column, or a function"
                 )
             array = arrays[0]
         return self.result_of(array)
@@ -240,8 +240,7 @@ def not_random(function: Any) -> Any:
     >>> double.random
     False
     """
-    if not callable(function):
-        raise TypeError(f"not_random: expected a function, got {function!r}")
+    arguments.function("not_random", "function", function)
     try:
         function.random = False
     except (AttributeError, TypeError):
@@ -271,25 +270,20 @@ def numpy_type(operation: str, value: Any) -> np.dtype[Any]:
 
 def check_operations(operation: str, transforms: Any, least: int = 1) -> list[Callable[..., Any]]:
     """Return a list of at least `least` callables; raise TypeError or ValueError otherwise."""
-    if not isinstance(transforms, (list, tuple)):
-        raise TypeError(
-            f"{operation}: expected a list of transforms, got {transforms!r} of type {type(transforms).__name__}"
-        )
+    arguments.sequence(operation, "transforms", transforms, "a list of transforms")
     if len(transforms) < least:
         error = ValueError if isinstance(transforms, list) else TypeError
         raise error(f"{operation}: the list of transforms is empty")
     for transform in transforms:
-        if not callable(transform):
-            raise TypeError(f"{operation}: expected a transform, got {transform!r} of type {type(transform).__name__}")
+        arguments.function(operation, "each of transforms", transform, "a transform")
     return list(transforms)
 
 
 def check_probability(operation: str, prob: Any) -> float:
     """Return a number in [0, 1]; raise TypeError or ValueError otherwise."""
-    if isinstance(prob, bool) or not isinstance(prob, (int, float)):
-        raise TypeError(f"{operation}: prob must be a number, got {prob!r} of type {type(prob).__name__}")
+    arguments.number(operation, "prob", prob, numpy=False)
     if not 0 <= prob <= 1:
-        raise ValueError(f"{operation}: prob must be within [0, 1], got {prob}")
+        raise ValueError(f"{operation}: prob must be within [0, 1], not {prob}")
     return float(prob)
 
 

@@ -53,21 +53,22 @@ class OneHot(Transform):
     vectorised = True
 
     def __init__(self, num_classes: int, smoothing_rate: float = 0.0) -> None:
-        if isinstance(num_classes, bool) or not isinstance(num_classes, int):
-            raise TypeError(f"OneHot: num_classes must be an integer, got {num_classes!r}")
+        arguments.integer("OneHot", "num_classes", num_classes, numpy=False)
         if num_classes < 1:
-            raise ValueError(f"OneHot: num_classes must be positive, got {num_classes}")
+            raise ValueError(f"OneHot: num_classes must be positive, not {num_classes}")
         arguments.number("OneHot", "smoothing_rate", smoothing_rate, 0, at_most=1)
         self.num_classes = num_classes
         self.smoothing_rate = smoothing_rate
 
     def compute(self, array: Array, lead: int) -> Array:
         if array.dtype.kind not in "iu":
-            raise TypeError(f"OneHot: class numbers must be integers, got {array.dtype}; use TypeCast first")
+            raise TypeError(f"OneHot: class numbers must be integers, not {array.dtype}; use TypeCast first")
         if array.ndim - lead == 1 and array.shape[-1] == 1:
             array = array[..., 0]
         if array.ndim - lead > 1:
-            raise ValueError(f"OneHot: expected a class number or a list of them, got shape {array.shape[lead:]}")
+            raise ValueError(
+                f"OneHot: the input must be a class number or a list of them, not of shape {array.shape[lead:]}"
+            )
         if array.size and int(array.max()) >= self.num_classes:
             raise ValueError(f"OneHot: class {int(array.max())} is not below num_classes, {self.num_classes}")
         hot = array[..., None] == np.arange(self.num_classes)
@@ -89,10 +90,7 @@ class Fill(Transform):
     vectorised = True
 
     def __init__(self, fill_value: Any) -> None:
-        if not isinstance(fill_value, (str, bytes, int, float, bool)):
-            raise TypeError(
-                f"Fill: expected a number, text or bytes, got {fill_value!r} of type {type(fill_value).__name__}"
-            )
+        arguments.instance("Fill", "fill_value", fill_value, (str, bytes, int, float, bool), "a number, text or bytes")
         self.fill_value = fill_value
 
     def compute(self, array: Array, lead: int) -> Array:
@@ -141,10 +139,8 @@ class Mask(Transform):
     vectorised = True
 
     def __init__(self, operator: Relational, constant: Any, dtype: Any = np.bool_) -> None:
-        if not isinstance(operator, Relational):
-            raise TypeError(f"Mask: operator must be a Relational, got {operator!r} of type {type(operator).__name__}")
-        if not isinstance(constant, (str, int, float, bool)):
-            raise TypeError(f"Mask: constant must be a number or text, got {constant!r}")
+        arguments.instance("Mask", "operator", operator, Relational)
+        arguments.instance("Mask", "constant", constant, (str, int, float, bool), "a number or text")
         self.operator = operator
         self.constant = constant
         self.dtype = numpy_type("Mask", dtype)
@@ -204,7 +200,7 @@ class Slice(Transform):
         for part in slices:
             valid = part is None or part is Ellipsis or isinstance(part, (bool, int, slice))
             if not valid and not (isinstance(part, list) and part and all(isinstance(i, int) for i in part)):
-                raise TypeError(f"Slice: expected an index, list, slice, None or Ellipsis, got {part!r}")
+                raise TypeError(f"Slice: each part must be an index, a list, a slice, None or Ellipsis, not {part!r}")
         if sum(part is Ellipsis for part in slices) > 1:
             raise ValueError("Slice: an Ellipsis can stand once only")
         self.slices = slices
@@ -276,11 +272,11 @@ class Concatenate(Transform):
 
     def __init__(self, axis: int = 0, prepend: Any = None, append: Any = None) -> None:
         if axis is not None and arguments.integer("Concatenate", "axis", axis) not in (0, -1):
-            raise ValueError(f"Concatenate: arrays have one axis, so axis must be 0 or -1, got {axis}")
+            raise ValueError(f"Concatenate: axis must be 0 or -1, as arrays have one axis, not {axis}")
         self.axis = axis
         for argument, part in (("prepend", prepend), ("append", append)):
             if arguments.optional("Concatenate", argument, part, np.ndarray) is not None and part.ndim != 1:
-                raise ValueError(f"Concatenate: {argument} must have one axis, got shape {part.shape}")
+                raise ValueError(f"Concatenate: {argument} must have one axis, not shape {part.shape}")
         self.prepend, self.append = prepend, append
 
     def __call__(self, *inputs: Any) -> Array:
@@ -291,7 +287,7 @@ class Concatenate(Transform):
             parts.append(self.append)
         for part in parts:
             if part.ndim != 1:
-                raise InputValueError(f"Concatenate: arrays must have one axis, got shape {part.shape}")
+                raise InputValueError(f"Concatenate: arrays must have one axis, not shape {part.shape}")
             if part.dtype != parts[0].dtype and not (part.dtype.kind == parts[0].dtype.kind == "U"):
                 raise InputTypeError(
                     f"Concatenate: types differ: {parts[0].dtype} and {part.dtype}; use TypeCast first"

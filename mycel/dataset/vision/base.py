@@ -9,6 +9,7 @@ import numpy as np
 
 from mycel._src.engines.routines import are_on
 from mycel._src.engines.routines.element_types import ELEMENTS
+from mycel._src.foundation import arguments
 from mycel.dataset.rows.column_blocks import Array, as_array, is_picture
 from mycel.dataset.transforms import base
 from mycel.dataset.transforms.base import Transform
@@ -45,9 +46,8 @@ class ImageTransform(Transform):
 
     def convert(self, value: Any) -> Array:
         if not isinstance(value, np.ndarray) and not is_picture(value):
-            raise TypeError(
-                f"{type(self).__name__}: expected a NumPy array or a picture of Pillow, got a {type(value).__name__}"
-            )
+            what = "a NumPy array or a picture of Pillow"
+            raise arguments.wrong_type(type(self).__name__, "the input", what, value)
         return as_array(value)
 
     def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
@@ -63,8 +63,8 @@ class ImageTransform(Transform):
         if array.ndim - lead not in ranks:
             forms = {2: "[H, W]", 3: "[H, W, C]"}
             raise ValueError(
-                f"{type(self).__name__}: expected an image {' or '.join(forms[r] for r in ranks)}, "
-                f"got shape {array.shape[lead:]}"
+                f"{type(self).__name__}: the image must be {' or '.join(forms[r] for r in ranks)}, "
+                f"not of shape {array.shape[lead:]}"
             )
 
 
@@ -133,9 +133,9 @@ def parse_size(operation: str, size: Any) -> tuple[int, int]:
         or len(pair) != 2
         or any(isinstance(n, bool) or not isinstance(n, int) for n in pair)
     ):
-        raise TypeError(f"{operation}: size must be an integer or a pair (height, width), got {size!r}")
+        raise TypeError(f"{operation}: size must be an integer or a pair (height, width), not {size!r}")
     if any(not 1 <= n <= 2**24 for n in pair):
-        raise ValueError(f"{operation}: size must be within [1, 16777216], got {size!r}")
+        raise ValueError(f"{operation}: size must be within [1, 16777216], not {size!r}")
     return pair[0], pair[1]
 
 
@@ -146,16 +146,16 @@ def parse_padding(operation: str, padding: Any) -> tuple[int, int, int, int]:
     """
     sides = [padding] if isinstance(padding, int) else padding
     if not isinstance(sides, (list, tuple)) or any(isinstance(n, bool) or not isinstance(n, int) for n in sides):
-        raise TypeError(f"{operation}: padding must be an integer or a list of them, got {padding!r}")
+        raise TypeError(f"{operation}: padding must be an integer or a list of them, not {padding!r}")
     if any(n < 0 for n in sides):
-        raise ValueError(f"{operation}: padding must not be negative, got {padding!r}")
+        raise ValueError(f"{operation}: padding must be at least 0, not {padding!r}")
     if len(sides) == 1:
         return sides[0], sides[0], sides[0], sides[0]
     if len(sides) == 2:
         return sides[0], sides[1], sides[0], sides[1]
     if len(sides) == 4:
         return sides[0], sides[1], sides[2], sides[3]
-    raise ValueError(f"{operation}: padding must have 1, 2 or 4 numbers, got {padding!r}")
+    raise ValueError(f"{operation}: padding must have 1, 2 or 4 numbers, not {padding!r}")
 
 
 def parse_fill(operation: str, fill_value: Any) -> int | tuple[int, int, int]:
@@ -166,16 +166,12 @@ def parse_fill(operation: str, fill_value: Any) -> int | tuple[int, int, int]:
         or len(values) not in (1, 3)
         or any(isinstance(v, bool) or not isinstance(v, int) for v in values)
     ):
-        raise TypeError(f"{operation}: fill_value must be an integer or a tuple of three, got {fill_value!r}")
+        raise TypeError(f"{operation}: fill_value must be an integer or a tuple of three, not {fill_value!r}")
     if any(not 0 <= v <= 255 for v in values):
-        raise ValueError(f"{operation}: fill_value must be within [0, 255], got {fill_value!r}")
+        raise ValueError(f"{operation}: fill_value must be within [0, 255], not {fill_value!r}")
     return values[0] if len(values) == 1 else (values[0], values[1], values[2])
 
 
 def check_border(operation: str, padding_mode: Any) -> Border:
     """Return a Border; raise TypeError otherwise."""
-    if not isinstance(padding_mode, Border):
-        raise TypeError(
-            f"{operation}: padding_mode must be a Border, got {padding_mode!r} of type {type(padding_mode).__name__}"
-        )
-    return padding_mode
+    return arguments.instance(operation, "padding_mode", padding_mode, Border)

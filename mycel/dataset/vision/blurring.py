@@ -30,7 +30,7 @@ def _pair(operation: str, argument: str, value: Any, whole: bool) -> tuple[Any, 
     pair = tuple(value) if isinstance(value, (list, tuple)) else (value, value)
     kinds = int if whole else (int, float)
     if len(pair) != 2 or any(isinstance(n, bool) or not isinstance(n, kinds) for n in pair):
-        raise TypeError(f"{operation}: {argument} must be one or two numbers, got {value!r}")
+        raise TypeError(f"{operation}: {argument} must be one or two numbers, not {value!r}")
     return pair[0], pair[1]
 
 
@@ -82,10 +82,10 @@ class GaussianBlur(ImageTransform):
     def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None) -> None:
         self.kernel_size = _pair("GaussianBlur", "kernel_size", kernel_size, True)
         if any(size < 1 or size % 2 == 0 for size in self.kernel_size):
-            raise ValueError(f"GaussianBlur: kernel_size must be odd and positive, got {kernel_size!r}")
+            raise ValueError(f"GaussianBlur: kernel_size must be odd and positive, not {kernel_size!r}")
         given = (0.0, 0.0) if sigma is None else _pair("GaussianBlur", "sigma", sigma, False)
         if min(given) < 0:
-            raise ValueError(f"GaussianBlur: sigma must not be negative, got {sigma!r}")
+            raise ValueError(f"GaussianBlur: sigma must be at least 0, not {sigma!r}")
         # As in MindSpore, both directions have one deviation unless two are given.
         sizes = self.kernel_size if isinstance(sigma, (list, tuple)) else (self.kernel_size[0],) * 2
         self.sigma = tuple(s or 0.3 * ((size - 1) * 0.5 - 1) + 0.8 for s, size in zip(given, sizes))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel.dataset.pipeline_errors import InputValueError
 from mycel.dataset.random_numbers.random_streams import current_stream
 from mycel.dataset.rows.column_blocks import Array, as_array
@@ -46,12 +47,12 @@ class _WithBoxes(Transform):
     def __call__(self, *inputs: Any) -> Any:
         kind = type(self).__name__
         if len(inputs) != 2:
-            raise InputValueError(f"{kind}: takes an image and its boxes, got {len(inputs)} columns")
+            raise InputValueError(f"{kind}: the input must be an image and its boxes, not {len(inputs)} columns")
         image, boxes = as_array(inputs[0]), as_array(inputs[1])
         if image.ndim not in (2, 3):
-            raise ValueError(f"{kind}: expected an image [H, W] or [H, W, C], got shape {image.shape}")
+            raise ValueError(f"{kind}: the image must be [H, W] or [H, W, C], not of shape {image.shape}")
         if boxes.ndim != 2 or boxes.shape[1] < 4 or boxes.dtype.kind not in "iuf":
-            raise ValueError(f"{kind}: expected boxes [N, 4 or more], got {boxes.dtype} of shape {boxes.shape}")
+            raise ValueError(f"{kind}: boxes must be numbers [N, 4 or more], not {boxes.dtype} of shape {boxes.shape}")
         height, width = image.shape[:2]
         sides = boxes[:, :4].astype(np.float64)
         if (sides < 0).any() or (sides[:, 0] + sides[:, 2] > width).any() or (sides[:, 1] + sides[:, 3] > height).any():
@@ -216,8 +217,7 @@ class BoundingBoxAugment(_WithBoxes):
     """
 
     def __init__(self, transform: Callable[..., Any], ratio: float = 0.3) -> None:
-        if not callable(transform):
-            raise TypeError(f"BoundingBoxAugment: expected a transform, got {transform!r}")
+        arguments.function("BoundingBoxAugment", "transform", transform, "a transform")
         self.transform = transform
         self.ratio = check_probability("BoundingBoxAugment", ratio)
 

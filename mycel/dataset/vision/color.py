@@ -83,8 +83,7 @@ class Decode(ImageTransform):
     vectorised = False
 
     def __init__(self, to_pil: bool = False) -> None:
-        if not isinstance(to_pil, bool):
-            raise TypeError(f"Decode: to_pil must be a bool, got {to_pil!r}")
+        arguments.flag("Decode", "to_pil", to_pil)
         self.to_pil = to_pil
 
     def convert(self, value: Any) -> Array:
@@ -98,7 +97,8 @@ class Decode(ImageTransform):
             content = array.tobytes()
         else:
             raise TypeError(
-                f"Decode: expected the bytes of a file, uint8 of one axis, got {array.dtype} of shape {array.shape}"
+                f"Decode: the input must be the bytes of a file, uint8 of one axis, not {array.dtype} of shape "
+                f"{array.shape}"
             )
         return decode_picture(content) if self.to_pil else decode_image(content)
 
@@ -120,7 +120,7 @@ class ToPIL(ImageTransform):
 
         self.check_image(array, lead)
         if array.dtype != np.uint8 and not (array.dtype == np.float32 and array.ndim == 2):
-            raise TypeError(f"ToPIL: expected uint8, or float32 of one channel, got {array.dtype}")
+            raise TypeError(f"ToPIL: the image must be uint8, or float32 of one channel, not {array.dtype}")
         return Image.fromarray(array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array)
 
 
@@ -157,14 +157,13 @@ class Rescale(Transform):
 
     def __init__(self, rescale: float, shift: float) -> None:
         for argument, value in (("rescale", rescale), ("shift", shift)):
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise TypeError(f"Rescale: {argument} must be a number, got {value!r} of type {type(value).__name__}")
+            arguments.number("Rescale", argument, value, numpy=False)
         self.rescale = rescale
         self.shift = shift
 
     def compute(self, array: Array, lead: int) -> Array:
         if array.dtype.kind not in "iufb":
-            raise TypeError(f"Rescale: expected numbers, got {array.dtype}")
+            raise TypeError(f"Rescale: the image must be of numbers, not {array.dtype}")
         if is_read(array):
             result: Array = np.empty(array.shape, np.float32)
             color_values.rescale(np.ascontiguousarray(array), array.size, self.rescale, self.shift, result)
@@ -195,9 +194,9 @@ class Normalize(ImageTransform):
         if len(mean) != len(std):
             raise ValueError(f"Normalize: {len(mean)} means but {len(std)} standard deviations")
         if any(not 0 <= m <= 255 for m in mean):
-            raise ValueError(f"Normalize: means must be within [0, 255], got {list(mean)}")
+            raise ValueError(f"Normalize: means must be within [0, 255], not {list(mean)}")
         if any(not 0 < s <= 255 for s in std):
-            raise ValueError(f"Normalize: standard deviations must be within (0, 255], got {list(std)}")
+            raise ValueError(f"Normalize: standard deviations must be within (0, 255], not {list(std)}")
         self.mean = list(mean)
         self.std = list(std)
         self.is_hwc = is_hwc
@@ -317,7 +316,8 @@ def check_uint8(transform: Transform, array: Array) -> None:
     """Raise TypeError unless the array is uint8."""
     if array.dtype != np.uint8:
         raise TypeError(
-            f"{type(transform).__name__}: expected uint8, got {array.dtype}; use it before Rescale or Normalize"
+            f"{type(transform).__name__}: the image must be uint8, not {array.dtype}; use it before Rescale or "
+            "Normalize"
         )
 
 
@@ -325,13 +325,13 @@ def check_colours(transform: Transform, array: Array) -> None:
     """Raise ValueError or TypeError unless the array is uint8 with three channels."""
     check_uint8(transform, array)
     if array.shape[-1] != 3:
-        raise ValueError(f"{type(transform).__name__}: expected three channels, got an image of shape {array.shape}")
+        raise ValueError(f"{type(transform).__name__}: the image must have three channels, not shape {array.shape}")
 
 
 def grey_of_floats(transform: Transform, array: Array) -> Array:
     """Return the greys, float64 [..., H, W], of colours; raise ValueError for other images."""
     if array.shape[-1] != 3:
-        raise ValueError(f"{type(transform).__name__}: expected three channels, got an image of shape {array.shape}")
+        raise ValueError(f"{type(transform).__name__}: the image must have three channels, not shape {array.shape}")
     if flat_by_routine(array, FLOATS):
         greys: Array = _EXACT_GREYS.again(_exact_greys, array)
         return greys
@@ -372,7 +372,7 @@ class Grayscale(ImageTransform):
     def __init__(self, num_output_channels: int = 1) -> None:
         arguments.integer(type(self).__name__, "num_output_channels", num_output_channels)
         if num_output_channels not in (1, 3):
-            raise ValueError(f"Grayscale: num_output_channels must be 1 or 3, got {num_output_channels}")
+            raise ValueError(f"Grayscale: num_output_channels must be 1 or 3, not {num_output_channels}")
         self.num_output_channels = num_output_channels
 
     def accepts(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
@@ -452,10 +452,9 @@ class RandomInvert(Invert):
 
 def check_factor(operation: str, factor: Any) -> float:
     """Return a non-negative number; raise TypeError or ValueError otherwise."""
-    if isinstance(factor, bool) or not isinstance(factor, (int, float)):
-        raise TypeError(f"{operation}: the factor must be a number, got {factor!r}")
+    arguments.number(operation, "the factor", factor, numpy=False)
     if factor < 0:
-        raise ValueError(f"{operation}: the factor must not be negative, got {factor}")
+        raise ValueError(f"{operation}: the factor must be at least 0, not {factor}")
     return float(factor)
 
 

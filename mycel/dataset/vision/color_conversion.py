@@ -7,6 +7,7 @@ from enum import IntEnum
 import numpy as np
 
 from mycel._src.engines.routines import are_on
+from mycel._src.foundation import arguments
 from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.vision.base import FLOATS, ImageTransform, flat_by_routine, is_read, name_of
 from mycel.dataset.vision.kernels import color_values, float_images
@@ -52,8 +53,7 @@ class ConvertColor(ImageTransform):
     keeps = True
 
     def __init__(self, convert_mode: ConvertMode) -> None:
-        if not isinstance(convert_mode, ConvertMode):
-            raise TypeError(f"ConvertColor: convert_mode must be a ConvertMode, got {convert_mode!r}")
+        arguments.instance("ConvertColor", "convert_mode", convert_mode, ConvertMode)
         self.convert_mode = convert_mode
         mode = int(convert_mode)
         self._greys, self._plan = self._GREYS.get(mode), self._PLANS.get(mode, ())
@@ -64,13 +64,13 @@ class ConvertColor(ImageTransform):
         dtype = array.dtype
         of_bytes = dtype == np.uint8
         if not of_bytes and dtype.kind != "f":
-            raise TypeError(f"ConvertColor: expected uint8 or floats, got {array.dtype}")
+            raise TypeError(f"ConvertColor: the image must be uint8 or floats, not {array.dtype}")
         image = array[..., None] if array.ndim - lead == 2 else array
         found = image.shape[-1]
         if found not in self._wanted:
             raise ValueError(
-                f"ConvertColor: {self.convert_mode.name} needs {' or '.join(map(str, self._wanted))} channels, got an "
-                f"image of shape {array.shape[lead:]}"
+                f"ConvertColor: the image must have {' or '.join(map(str, self._wanted))} channels for "
+                f"{self.convert_mode.name}, not shape {array.shape[lead:]}"
             )
         if self._greys is not None:
             if of_bytes and array.size and are_on():

@@ -67,8 +67,7 @@ class TenCrop(FiveCrop):
 
     def __init__(self, size: int | Sequence[int], use_vertical_flip: bool = False) -> None:
         super().__init__(size)
-        if not isinstance(use_vertical_flip, bool):
-            raise TypeError(f"TenCrop: use_vertical_flip must be a bool, got {use_vertical_flip!r}")
+        arguments.flag("TenCrop", "use_vertical_flip", use_vertical_flip)
         self.use_vertical_flip = use_vertical_flip
 
     def compute(self, array: Array, lead: int) -> tuple[Array, ...]:
@@ -167,7 +166,7 @@ class RandomLighting(ImageTransform):
     def compute(self, array: Array, lead: int) -> Array:
         self.check_image(array, lead, (3,))
         if array.shape[2] != 3:
-            raise ValueError(f"RandomLighting: expected three channels, got an image of shape {array.shape}")
+            raise ValueError(f"RandomLighting: the image must have three channels, not shape {array.shape}")
         added = self.draw()
         if not lead and by_routine(array, _LIT):
             made: Array = np.empty(array.shape, array.dtype)
@@ -237,8 +236,7 @@ class SlicePatches(ImageTransform):
     ) -> None:
         for argument, value in (("num_height", num_height), ("num_width", num_width)):
             arguments.integer("SlicePatches", argument, value, 1)
-        if not isinstance(slice_mode, SliceMode):
-            raise TypeError(f"SlicePatches: slice_mode must be a SliceMode, got {slice_mode!r}")
+        arguments.instance("SlicePatches", "slice_mode", slice_mode, SliceMode)
         self.num_height, self.num_width, self.slice_mode = num_height, num_width, slice_mode
         self.fill_value = parse_fill("SlicePatches", fill_value)
 
@@ -298,12 +296,14 @@ class RandomSelectSubpolicy(Transform):
             or not all(isinstance(part, (list, tuple)) and part for part in policy)
         ):
             raise TypeError(
-                f"RandomSelectSubpolicy: policy must be a list of lists, none of them empty, got {policy!r}"
+                f"RandomSelectSubpolicy: policy must be a list of lists, none of them empty, not {policy!r}"
             )
         for part in policy:
             for entry in part:
                 if not isinstance(entry, tuple) or len(entry) != 2 or not callable(entry[0]):
-                    raise TypeError(f"RandomSelectSubpolicy: expected (transform, probability), got {entry!r}")
+                    raise TypeError(
+                        f"RandomSelectSubpolicy: each entry must be (transform, probability), not {entry!r}"
+                    )
                 check_probability("RandomSelectSubpolicy", entry[1])
         self.policy = [list(part) for part in policy]
 
@@ -326,18 +326,18 @@ class ImageBatchFormat(Enum):
 def _batches(operation: str, inputs: Sequence[Any]) -> list[Array]:
     found = [arguments.instance(operation, "each input", value, np.ndarray) for value in inputs]
     if len(found) != 2:
-        raise InputValueError(f"{operation}: takes images and labels, got {len(found)} columns")
+        raise InputValueError(f"{operation}: the input must be images and labels, not {len(found)} columns")
     return found
 
 
 def _check_labels(operation: str, images: Array, labels: Array) -> None:
     if images.ndim != 4:
         raise InputValueError(
-            f"{operation}: expected a batch of images of four axes, got shape {images.shape}; use it after batch"
+            f"{operation}: the images must be a batch of four axes, not of shape {images.shape}; use it after batch"
         )
     if labels.ndim not in (2, 3) or labels.dtype.kind not in "iuf" or len(labels) != len(images):
         raise InputValueError(
-            f"{operation}: expected one-hot labels [N, classes] for {len(images)} images, got {labels.dtype} "
+            f"{operation}: labels must be one-hot [N, classes] for {len(images)} images, not {labels.dtype} "
             f"{labels.shape}"
         )
 
@@ -355,7 +355,7 @@ class MixUpBatch(Transform):
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = check_factor("MixUpBatch", alpha)
         if not self.alpha:
-            raise ValueError("MixUpBatch: alpha must be positive, got 0")
+            raise ValueError("MixUpBatch: alpha must be positive, not 0")
 
     def __call__(self, *inputs: Any) -> Any:
         images, labels = _batches("MixUpBatch", inputs)
@@ -378,12 +378,11 @@ class CutMixBatch(Transform):
     random = True
 
     def __init__(self, image_batch_format: ImageBatchFormat, alpha: float = 1.0, prob: float = 1.0) -> None:
-        if not isinstance(image_batch_format, ImageBatchFormat):
-            raise TypeError(f"CutMixBatch: image_batch_format must be an ImageBatchFormat, got {image_batch_format!r}")
+        arguments.instance("CutMixBatch", "image_batch_format", image_batch_format, ImageBatchFormat)
         self.image_batch_format = image_batch_format
         self.alpha = check_factor("CutMixBatch", alpha)
         if not self.alpha:
-            raise ValueError("CutMixBatch: alpha must be positive, got 0")
+            raise ValueError("CutMixBatch: alpha must be positive, not 0")
         self.prob = check_probability("CutMixBatch", prob)
 
     def __call__(self, *inputs: Any) -> Any:

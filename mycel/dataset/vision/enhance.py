@@ -87,7 +87,7 @@ class _OfBytes(ImageTransform):
         check_uint8(self, array)
         if array.ndim == 3 and array.shape[2] not in (1, 3):
             raise ValueError(
-                f"{type(self).__name__}: expected one channel or three, got an image of shape {array.shape}"
+                f"{type(self).__name__}: the image must have one channel or three, not shape {array.shape}"
             )
 
 
@@ -132,10 +132,9 @@ class AdjustHue(ImageTransform):
     vectorised = False
 
     def __init__(self, hue_factor: float) -> None:
-        if isinstance(hue_factor, bool) or not isinstance(hue_factor, (int, float)):
-            raise TypeError(f"AdjustHue: hue_factor must be a number, got {hue_factor!r}")
+        arguments.number("AdjustHue", "hue_factor", hue_factor, numpy=False)
         if not -0.5 <= hue_factor <= 0.5:
-            raise ValueError(f"AdjustHue: hue_factor must be within [-0.5, 0.5], got {hue_factor}")
+            raise ValueError(f"AdjustHue: hue_factor must be within [-0.5, 0.5], not {hue_factor}")
         self.hue_factor = float(hue_factor)
 
     def compute(self, array: Array, lead: int) -> Array:
@@ -253,7 +252,7 @@ class RandomSharpness(AdjustSharpness):
     def __init__(self, degrees: Sequence[float] = (0.1, 1.9)) -> None:
         self.degrees = _range("RandomSharpness", "degrees", degrees)
         if self.degrees[0] < 0:
-            raise ValueError(f"RandomSharpness: degrees must not be negative, got {degrees!r}")
+            raise ValueError(f"RandomSharpness: degrees must be at least 0, not {degrees!r}")
 
     def compute(self, array: Array, lead: int) -> Array:
         factor = current_stream().uniform(*self.degrees)
@@ -290,10 +289,9 @@ class AutoContrast(_OfBytes):
 
     def __init__(self, cutoff: float = 0.0, ignore: int | Sequence[int] | None = None) -> None:
         kind = type(self).__name__
-        if isinstance(cutoff, bool) or not isinstance(cutoff, (int, float)):
-            raise TypeError(f"{kind}: cutoff must be a number, got {cutoff!r}")
+        arguments.number(kind, "cutoff", cutoff, numpy=False)
         if not 0 <= cutoff < 50:
-            raise ValueError(f"{kind}: cutoff must be within [0, 50), got {cutoff}")
+            raise ValueError(f"{kind}: cutoff must be within [0, 50), not {cutoff}")
         self.cutoff = float(cutoff)
         given = ignore if isinstance(ignore, (list, tuple)) else [] if ignore is None else [ignore]
         self.ignore = [arguments.integer(kind, "ignore", n, 0, 255) for n in given]
@@ -387,7 +385,7 @@ class RandomColor(ImageTransform):
     def __init__(self, degrees: Sequence[float] = (0.1, 1.9)) -> None:
         self.degrees = _range("RandomColor", "degrees", degrees)
         if self.degrees[0] < 0:
-            raise ValueError(f"RandomColor: degrees must not be negative, got {degrees!r}")
+            raise ValueError(f"RandomColor: degrees must be at least 0, not {degrees!r}")
 
     def compute(self, array: Array, lead: int) -> Array:
         factor = current_stream().uniform(*self.degrees)
@@ -433,17 +431,17 @@ class RandomColorAdjust(ImageTransform):
         self.saturation = self._range("saturation", saturation)
         self.hue = interval("RandomColorAdjust", "hue", hue)
         if self.hue[0] < -0.5 or self.hue[1] > 0.5:
-            raise ValueError(f"RandomColorAdjust: hue must be within [-0.5, 0.5], got {hue!r}")
+            raise ValueError(f"RandomColorAdjust: hue must be within [-0.5, 0.5], not {hue!r}")
 
     @staticmethod
     def _range(argument: str, value: Any) -> tuple[float, float]:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             if value < 0:
-                raise ValueError(f"RandomColorAdjust: {argument} must not be negative, got {value}")
+                raise ValueError(f"RandomColorAdjust: {argument} must be at least 0, not {value}")
             return max(0.0, 1.0 - value), 1.0 + value
         low, high = interval("RandomColorAdjust", argument, value, symmetric=False)
         if low < 0:
-            raise ValueError(f"RandomColorAdjust: {argument} must not be negative, got {value!r}")
+            raise ValueError(f"RandomColorAdjust: {argument} must be at least 0, not {value!r}")
         return low, high
 
     def compute(self, array: Array, lead: int) -> Array:
@@ -489,7 +487,7 @@ class RandomSolarize(ImageTransform):
             arguments.integer("RandomSolarize", "threshold", number)
         low, high = _range("RandomSolarize", "threshold", threshold)
         if low < 0 or high > 255:
-            raise ValueError(f"RandomSolarize: threshold must be within [0, 255], got {threshold!r}")
+            raise ValueError(f"RandomSolarize: threshold must be within [0, 255], not {threshold!r}")
         self.threshold = (int(low), int(high))
 
     def compute(self, array: Array, lead: int) -> Array:
@@ -522,10 +520,10 @@ class RandomPosterize(ImageTransform):
             or len(pair) != 2
             or any(isinstance(n, bool) or not isinstance(n, int) for n in pair)
         ):
-            raise TypeError(f"RandomPosterize: bits must be an integer or two, got {bits!r}")
+            raise TypeError(f"RandomPosterize: bits must be an integer or two of them, not {bits!r}")
         if not 1 <= pair[0] <= pair[1] <= 8:
             raise ValueError(
-                f"RandomPosterize: bits must be within [1, 8], the first not above the second, got {bits!r}"
+                f"RandomPosterize: bits must be within [1, 8], the first not above the second, not {bits!r}"
             )
         self.bits = (pair[0], pair[1])
 

@@ -140,7 +140,7 @@ class RandomErasing(ImageTransform):
         arguments.flag("RandomErasing", "inplace", inplace)
         arguments.integer("RandomErasing", "max_attempts", max_attempts, 1)
         if isinstance(value, str) and value != "random":
-            raise ValueError(f"RandomErasing: value must be numbers or 'random', got {value!r}")
+            raise ValueError(f"RandomErasing: value must be numbers or 'random', not {value!r}")
         self.scale = check_range("RandomErasing", "scale", scale)
         self.ratio = check_range("RandomErasing", "ratio", ratio)
         self.value = value

@@ -191,13 +191,13 @@ class PadToSize(ImageTransform):
         padding_mode: Border = Border.CONSTANT,
     ) -> None:
         if isinstance(size, (list, tuple)) and len(size) != 2:
-            raise ValueError(f"PadToSize: size must be one or two counts, got {size!r}")
+            raise ValueError(f"PadToSize: size must be one or two counts, not {size!r}")
         self.size = parse_size("PadToSize", size)
         pair: Any = offset if isinstance(offset, (list, tuple)) or offset is None else [offset, offset]
         for count in pair or ():
             arguments.integer("PadToSize", "offset", count, 0)
         if pair is not None and len(pair) not in (0, 2):
-            raise ValueError(f"PadToSize: offset must be two counts, got {offset!r}")
+            raise ValueError(f"PadToSize: offset must be two counts, not {offset!r}")
         self.offset = None if not pair else (pair[0], pair[1])
         self.fill_value = parse_fill("PadToSize", fill_value)
         self.padding_mode = check_border("PadToSize", padding_mode)
@@ -272,9 +272,9 @@ class Crop(ImageTransform):
 
     def __init__(self, coordinates: Sequence[int], size: int | Sequence[int]) -> None:
         if len(coordinates) != 2 or any(isinstance(n, bool) or not isinstance(n, int) for n in coordinates):
-            raise TypeError(f"Crop: coordinates must be two integers (top, left), got {coordinates!r}")
+            raise TypeError(f"Crop: coordinates must be two integers (top, left), not {coordinates!r}")
         if min(coordinates) < 0:
-            raise ValueError(f"Crop: coordinates must not be negative, got {coordinates!r}")
+            raise ValueError(f"Crop: coordinates must be at least 0, not {coordinates!r}")
         self.coordinates = (coordinates[0], coordinates[1])
         self.size = parse_size("Crop", size)
 
@@ -454,10 +454,10 @@ def check_range(operation: str, argument: str, values: Sequence[float], positive
     `operation` and `argument` are named in messages. Raises TypeError or ValueError otherwise.
     """
     if not isinstance(values, (list, tuple)) or len(values) != 2:
-        raise TypeError(f"{operation}: {argument} must be a pair of numbers, got {values!r}")
+        raise TypeError(f"{operation}: {argument} must be a pair of numbers, not {values!r}")
     low, high = (arguments.number(operation, argument, value) for value in values)
     if not low <= high or low < 0 or (positive and high <= 0):
-        raise ValueError(f"{operation}: {argument} must be an increasing pair of positive numbers, got {values!r}")
+        raise ValueError(f"{operation}: {argument} must be an increasing pair of positive numbers, not {values!r}")
     return low, high
 
 
@@ -494,9 +494,9 @@ class RandomResizedCrop(ImageTransform):
         self.scale = check_range("RandomResizedCrop", "scale", scale)
         self.ratio = check_range("RandomResizedCrop", "ratio", ratio)
         if not self.ratio[0]:
-            raise ValueError(f"RandomResizedCrop: ratio must be positive, got {ratio!r}")
+            raise ValueError(f"RandomResizedCrop: ratio must be positive, not {ratio!r}")
         if max_attempts < 1:
-            raise ValueError(f"RandomResizedCrop: max_attempts must be positive, got {max_attempts}")
+            raise ValueError(f"RandomResizedCrop: max_attempts must be positive, not {max_attempts}")
         self.interpolation = interpolation
         self.max_attempts = max_attempts
 

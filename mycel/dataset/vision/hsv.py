@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
+from mycel._src.foundation import arguments
 from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.vision.base import ImageTransform
 from mycel.dataset.vision.kernels import color_values
@@ -42,8 +43,7 @@ class _ColourSpace(ImageTransform):
     vectorised = False
 
     def __init__(self, is_hwc: bool = False) -> None:
-        if not isinstance(is_hwc, bool):
-            raise TypeError(f"{type(self).__name__}: is_hwc must be a bool, got {is_hwc!r}")
+        arguments.flag(type(self).__name__, "is_hwc", is_hwc)
         self.is_hwc = is_hwc
 
     def _apply(self, image: Array) -> Array:
@@ -59,7 +59,9 @@ class _ColourSpace(ImageTransform):
         axis = -1 if self.is_hwc else -3
         if array.ndim not in (3, 4) or array.shape[axis] != 3:
             form = "[H, W, 3]" if self.is_hwc else "[3, H, W]"
-            raise TypeError(f"{type(self).__name__}: expected an image {form}, or several, got shape {array.shape}")
+            raise TypeError(
+                f"{type(self).__name__}: the image must be {form}, or several of them, not of shape {array.shape}"
+            )
         if array.dtype in _READ and array.size and are_on():
             if array.ndim == 3 and not lead:
                 image, large = self.again(self._tried, array)

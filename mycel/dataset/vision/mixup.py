@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.foundation import arguments
 from mycel.dataset.arguments import check_count
 from mycel.dataset.pipeline_errors import InputTypeError
 from mycel.dataset.random_numbers.random_streams import current_stream
@@ -40,20 +41,19 @@ class MixUp(Transform):
         self.batch_size = check_count("MixUp", "batch_size", batch_size, 1)
         self.alpha = check_factor("MixUp", alpha)
         if not self.alpha:
-            raise ValueError("MixUp: alpha must be positive, got 0")
-        if not isinstance(is_single, bool):
-            raise TypeError(f"MixUp: is_single must be a bool, got {is_single!r}")
+            raise ValueError("MixUp: alpha must be positive, not 0")
+        arguments.flag("MixUp", "is_single", is_single)
         if not is_single:
             raise NotImplementedError("MixUp: is_single=False is not supported; use is_single=True")
         self.is_single = is_single
 
     def __call__(self, *inputs: Any) -> Any:
         if len(inputs) != 2:
-            raise ValueError(f"MixUp: takes images and labels, got {len(inputs)} columns")
+            raise ValueError(f"MixUp: the input must be images and labels, not {len(inputs)} columns")
         images, labels = map(as_array, inputs)
         if len(images) != self.batch_size or len(labels) != self.batch_size or labels.ndim < 2:
             raise ValueError(
-                f"MixUp: expected {self.batch_size} images and one-hot labels, got shapes {images.shape} and "
+                f"MixUp: the input must be {self.batch_size} images and one-hot labels, not shapes {images.shape} and "
                 f"{labels.shape}"
             )
         random = np.random.Generator(np.random.PCG64(current_stream().bits()))
@@ -73,7 +73,7 @@ def mixed(values: Array, others: Array, shares: Array, dtype: np.dtype[Any]) -> 
     Raises TypeError for rows that are not real numbers.
     """
     if values.dtype.kind not in "biuf":
-        raise InputTypeError(f"MixUp: expected images and labels of real numbers, got {values.dtype}")
+        raise InputTypeError(f"MixUp: images and labels must be real numbers, not {values.dtype}")
     narrow = dtype.newbyteorder("=") in _NARROW
     kind = np.dtype(np.float32 if narrow else np.float64)
     if is_read(values) and dtype in _MADE:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from mycel._src.foundation import arguments
 from mycel.dataset.arguments import check_count
 from mycel.dataset.random_numbers.random_streams import current_stream
 from mycel.dataset.rows.column_blocks import Array
@@ -158,8 +159,7 @@ class AutoAugment(_Policy):
         interpolation: Inter = Inter.NEAREST,
         fill_value: int | tuple[int, int, int] = 0,
     ) -> None:
-        if not isinstance(policy, AutoAugmentPolicy):
-            raise TypeError(f"AutoAugment: policy must be an AutoAugmentPolicy, got {policy!r}")
+        arguments.instance("AutoAugment", "policy", policy, AutoAugmentPolicy)
         self.policy = policy
         self._pairs = parse_policy(policy)
         self._place(interpolation, fill_value)
@@ -193,7 +193,7 @@ class RandAugment(_Policy):
         self.num_magnitude_bins = check_count("RandAugment", "num_magnitude_bins", num_magnitude_bins, 2)
         self.magnitude = check_count("RandAugment", "magnitude", magnitude, 0)
         if self.magnitude >= self.num_magnitude_bins:
-            raise ValueError(f"RandAugment: magnitude must be below {num_magnitude_bins}, got {magnitude}")
+            raise ValueError(f"RandAugment: magnitude must be below {num_magnitude_bins}, not {magnitude}")
         self._place(interpolation, fill_value)
 
     def compute(self, array: Array, lead: int) -> Array:

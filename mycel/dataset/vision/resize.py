@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from mycel._src.engines.routines import are_on
+from mycel._src.foundation import arguments
 from mycel._src.foundation.bounded_caches import FEW, SOME, Remembered
 from mycel.dataset.rows.column_blocks import Array
 from mycel.dataset.vision.base import ImageTransform, by_routine, channels_of, dtypes_of, parse_size
@@ -504,10 +505,7 @@ class Resize(ImageTransform):
 
     def __init__(self, size: int | tuple[int, int] | list[int], interpolation: Inter = Inter.BILINEAR) -> None:
         parse_size("Resize", size)
-        if not isinstance(interpolation, Inter):
-            raise TypeError(
-                f"Resize: interpolation must be an Inter, got {interpolation!r} of type {type(interpolation).__name__}"
-            )
+        arguments.instance("Resize", "interpolation", interpolation, Inter)
         self.size = size
         self.interpolation = interpolation
 
@@ -531,6 +529,7 @@ class Resize(ImageTransform):
             array.dtype.kind not in "iuf" or array.dtype.itemsize > 4 and array.dtype.kind != "f"
         ):
             raise TypeError(
-                f"Resize: expected uint8, another small integer type or floats, got {array.dtype}; use TypeCast first"
+                f"Resize: the image must be uint8, another small integer type or floats, not {array.dtype}; use "
+                "TypeCast first"
             )
         return resize(array, self.target(*array.shape[lead : lead + 2]), self.interpolation, lead)

@@ -33,10 +33,10 @@ class Solarize(ImageTransform):
         for number in pair:
             arguments.number("Solarize", "threshold", number)
         if len(pair) != 2:
-            raise TypeError(f"Solarize: threshold must be one or two numbers, got {threshold!r}")
+            raise TypeError(f"Solarize: threshold must be one or two numbers, not {threshold!r}")
         if not 0 <= pair[0] <= pair[1] <= 255:
             raise ValueError(
-                f"Solarize: threshold must be one or two increasing numbers within [0, 255], got {threshold!r}"
+                f"Solarize: threshold must be one or two increasing numbers within [0, 255], not {threshold!r}"
             )
         self.threshold = pair
 

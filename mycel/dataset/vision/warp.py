@@ -36,8 +36,7 @@ _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 def check_resample(operation: str, resample: Any, extra: tuple[Inter, ...] = (Inter.BICUBIC, Inter.AREA)) -> Inter:
     """Return an interpolation that warping supports; raise TypeError or ValueError otherwise."""
-    if not isinstance(resample, Inter):
-        raise TypeError(f"{operation}: the interpolation must be an Inter, got {resample!r}")
+    arguments.instance(operation, "the interpolation", resample, Inter)
     if resample not in (Inter.NEAREST, Inter.BILINEAR, *extra):
         raise ValueError(f"{operation}: {resample!r} is not supported; use NEAREST, BILINEAR or BICUBIC")
     # Averaging areas has no meaning here; OpenCV interpolates instead.
@@ -260,13 +259,12 @@ def _check_center(operation: str, center: Any) -> tuple[float, float] | None:
     if center is None:
         return None
     if not isinstance(center, (tuple, list)) or len(center) != 2:
-        raise TypeError(f"{operation}: center must be a pair (x, y), got {center!r}")
+        raise TypeError(f"{operation}: center must be a pair (x, y), not {center!r}")
     return center[0], center[1]
 
 
 def _check_number(operation: str, argument: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{operation}: {argument} must be a number, got {value!r}")
+    arguments.number(operation, argument, value, numpy=False)
     return float(value)
 
 
@@ -278,15 +276,15 @@ def interval(operation: str, argument: str, value: Any, symmetric: bool = True) 
     """
     if symmetric and isinstance(value, (int, float)) and not isinstance(value, bool):
         if value < 0:
-            raise ValueError(f"{operation}: {argument} must not be negative, got {value}")
+            raise ValueError(f"{operation}: {argument} must be at least 0, not {value}")
         return -float(value), float(value)
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise TypeError(
-            f"{operation}: {argument} must be {'a number or ' if symmetric else ''}a pair of numbers, got {value!r}"
+            f"{operation}: {argument} must be {'a number or ' if symmetric else ''}a pair of numbers, not {value!r}"
         )
     low, high = (_check_number(operation, argument, part) for part in value)
     if low > high:
-        raise ValueError(f"{operation}: {argument} must be an increasing pair, got {value!r}")
+        raise ValueError(f"{operation}: {argument} must be an increasing pair, not {value!r}")
     return low, high
 
 
@@ -324,8 +322,7 @@ class Rotate(ImageTransform):
     def _rest(self, resample: Any, expand: Any, center: Any, fill_value: Any) -> None:
         kind = type(self).__name__
         self.resample = check_resample(kind, resample)
-        if not isinstance(expand, bool):
-            raise TypeError(f"{kind}: expand must be a bool, got {expand!r}")
+        arguments.flag(kind, "expand", expand)
         self.expand = expand
         self.center = _check_center(kind, center)
         self.fill_value = parse_fill(kind, fill_value)
@@ -437,14 +434,14 @@ class Affine(ImageTransform):
     ) -> None:
         self.degrees = _check_number("Affine", "degrees", degrees)
         if not isinstance(translate, (list, tuple)) or len(translate) != 2 or any(not -1 <= t <= 1 for t in translate):
-            raise ValueError(f"Affine: translate must be two numbers within [-1, 1], got {translate!r}")
+            raise ValueError(f"Affine: translate must be two numbers within [-1, 1], not {translate!r}")
         self.translate = (float(translate[0]), float(translate[1]))
         self.scale = _check_number("Affine", "scale", scale)
         if self.scale <= 0:
-            raise ValueError(f"Affine: scale must be positive, got {scale!r}")
+            raise ValueError(f"Affine: scale must be positive, not {scale!r}")
         both = (shear, 0.0) if isinstance(shear, (int, float)) else tuple(shear)
         if len(both) != 2:
-            raise ValueError(f"Affine: shear must be one number or two, got {shear!r}")
+            raise ValueError(f"Affine: shear must be one number or two, not {shear!r}")
         self.shear = both
         self.resample = check_resample("Affine", resample)
         self.fill_value = parse_fill("Affine", fill_value)
@@ -486,16 +483,16 @@ class RandomAffine(_Moving):
             x, y = parts
             parts = (-abs(x), abs(x), -abs(y), abs(y))
         if len(parts) != 4 or any(not -1 <= part <= 1 for part in parts):
-            raise ValueError(f"{kind}: translate must be 2 or 4 numbers within [-1, 1], got {translate!r}")
+            raise ValueError(f"{kind}: translate must be 2 or 4 numbers within [-1, 1], not {translate!r}")
         self.translate = parts
         self.scale = (1.0, 1.0) if scale is None else interval(kind, "scale", scale, symmetric=False)
         if self.scale[0] < 0 or self.scale[1] <= 0:
-            raise ValueError(f"{kind}: scale must be positive, got {scale!r}")
+            raise ValueError(f"{kind}: scale must be positive, not {scale!r}")
         slants: Any = (0.0, 0.0, 0.0, 0.0) if shear is None else shear
         if isinstance(slants, (int, float)) or len(slants) == 2:
             slants = (*interval(kind, "shear", slants), 0.0, 0.0)
         if len(slants) != 4 or slants[0] > slants[1] or slants[2] > slants[3]:
-            raise ValueError(f"{kind}: shear must be a number or one or two increasing pairs, got {shear!r}")
+            raise ValueError(f"{kind}: shear must be a number or one or two increasing pairs, not {shear!r}")
         self.shear = tuple(map(float, slants))
         self.resample = check_resample(kind, resample)
         self.fill_value = parse_fill(kind, fill_value)
@@ -519,7 +516,7 @@ class RandomAffine(_Moving):
 
 def _check_points(operation: str, argument: str, points: Any) -> tuple[tuple[float, float], ...]:
     if not isinstance(points, (list, tuple)) or len(points) != 4 or any(len(point) != 2 for point in points):
-        raise TypeError(f"{operation}: {argument} must be four points (x, y), got {points!r}")
+        raise TypeError(f"{operation}: {argument} must be four points (x, y), not {points!r}")
     return tuple([(float(x), float(y)) for x, y in points])
 
 

@@ -124,7 +124,7 @@ class HuggingFaceDataset(MappableDataset):
         self._by_number = table is not None or (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"))
         if not self._by_number and not hasattr(dataset, "__iter__"):
             raise TypeError(
-                f"{_OWN}: expected a dataset, with __getitem__ and __len__ or with __iter__, got {dataset!r:.80} "
+                f"{_OWN}: dataset must be one with __getitem__ and __len__, or with __iter__, not {dataset!r:.80} "
                 f"of type {type(dataset).__name__}"
             )
         if not self._by_number:

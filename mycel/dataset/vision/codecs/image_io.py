@@ -99,7 +99,7 @@ def write_file(filename: str, data: Any) -> None:
     """Write bytes, uint8 [N], to a file."""
     array = as_array(data)
     if array.ndim != 1 or array.dtype != np.uint8:
-        raise TypeError(f"write_file: expected uint8 of one axis, got {array.dtype} of shape {array.shape}")
+        raise TypeError(f"write_file: the data must be uint8 of one axis, not {array.dtype} of shape {array.shape}")
     whole.write(path_of("write_file", filename), array.tobytes())
 
 
@@ -115,9 +115,11 @@ def _pixels(operation: str, image: Any) -> Array:
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[..., 0]
     if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3):
-        raise TypeError(f"{operation}: expected uint8 [H, W], [H, W, 1] or [H, W, 3], got {array.dtype} {array.shape}")
+        raise TypeError(
+            f"{operation}: the image must be uint8 [H, W], [H, W, 1] or [H, W, 3], not {array.dtype} {array.shape}"
+        )
     if not array.size:
-        raise ValueError(f"{operation}: expected an image with pixels, got shape {array.shape}")
+        raise ValueError(f"{operation}: the image must have pixels, not shape {array.shape}")
     return array
 
 
@@ -133,10 +135,12 @@ def encode_jpeg(image: Any, quality: int = 75) -> Array:
     `quality` is within [1, 100].
     """
     if not 1 <= quality <= 100:
-        raise ValueError(f"encode_jpeg: quality must be within [1, 100], got {quality}")
+        raise ValueError(f"encode_jpeg: quality must be within [1, 100], not {quality}")
     pixels = _pixels("encode_jpeg", image)
     if max(pixels.shape[:2]) > _LONGEST:
-        raise ValueError(f"encode_jpeg: JPEG files have at most {_LONGEST} rows and columns, got shape {pixels.shape}")
+        raise ValueError(
+            f"encode_jpeg: the image must have at most {_LONGEST} rows and columns, not shape {pixels.shape}"
+        )
     found = jpeg.encoded(pixels, quality)
     return _encode("encode_jpeg", pixels, "JPEG", quality=quality) if found is None else found
 
@@ -153,7 +157,7 @@ def encode_png(image: Any, compression_level: int = 6) -> Array:
     True
     """
     if not 0 <= compression_level <= 9:
-        raise ValueError(f"encode_png: compression_level must be within [0, 9], got {compression_level}")
+        raise ValueError(f"encode_png: compression_level must be within [0, 9], not {compression_level}")
     pixels = _pixels("encode_png", image)
     return _encode("encode_png", pixels, "PNG", compress_level=compression_level)
 
@@ -171,7 +175,7 @@ def write_png(filename: str, image: Any, compression_level: int = 6) -> None:
 def _image_shape(operation: str, image: Any) -> tuple[int, ...]:
     shape: tuple[int, ...] = as_array(image).shape
     if len(shape) not in (2, 3):
-        raise ValueError(f"{operation}: expected an image [H, W] or [H, W, C], got shape {shape}")
+        raise ValueError(f"{operation}: the image must be [H, W] or [H, W, C], not of shape {shape}")
     return shape
 
 

@@ -32,12 +32,11 @@ def _av(operation: str) -> Any:
 
 def _check_unit(operation: str, pts_unit: Any, error: type[Exception]) -> None:
     if pts_unit not in ("pts", "sec"):
-        raise error(f"{operation}: pts_unit must be 'pts' or 'sec', got {pts_unit!r}")
+        raise error(f"{operation}: pts_unit must be 'pts' or 'sec', not {pts_unit!r}")
 
 
 def _check_file(operation: str, filename: Any) -> None:
-    if not isinstance(filename, str):
-        raise TypeError(f"{operation}: filename must be text, got {filename!r} of type {type(filename).__name__}")
+    arguments.text(operation, "filename", filename)
     if not os.path.exists(filename):
         raise ValueError(f"{operation}: there is no file {filename!r}")
     if not os.path.isfile(filename):
@@ -128,12 +127,12 @@ def read_video(
     arguments.text("read_video", "pts_unit", pts_unit)
     for argument, value in (("start_pts", start_pts), ("end_pts", 0 if end_pts is None else end_pts)):
         if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
-            raise TypeError(f"read_video: {argument} must be a number, got {value!r} of type {type(value).__name__}")
+            raise TypeError(f"read_video: {argument} must be a number, not {value!r} of type {type(value).__name__}")
     _check_file("read_video", filename)
     _check_unit("read_video", pts_unit, ValueError)
     last = math.inf if end_pts is None else end_pts
     if start_pts < 0 or last < start_pts:
-        raise ValueError(f"read_video: times must not be negative and in order, got {start_pts} and {end_pts}")
+        raise ValueError(f"read_video: times must be at least 0 and in order, not {start_pts} and {end_pts}")
     return _read("read_video", filename, start_pts, last, pts_unit)
 
 
@@ -173,7 +172,7 @@ class DecodeVideo(Transform):
     def compute(self, array: Array, lead: int) -> tuple[Array, Array]:
         if array.dtype != np.uint8 or array.ndim != 1 or not array.size:
             raise RuntimeError(
-                f"DecodeVideo: expected the bytes of a file, uint8 of one axis, got {array.dtype} of shape "
+                f"DecodeVideo: the input must be the bytes of a file, uint8 of one axis, not {array.dtype} of shape "
                 f"{array.shape}"
             )
         video, audio, _ = _read("DecodeVideo", io.BytesIO(array.tobytes()), 0, math.inf, "pts")
@@ -191,8 +190,7 @@ class VideoDecoder:
 
     def __init__(self, source: str) -> None:
         operation = "VideoDecoder"
-        if not isinstance(source, str):
-            raise TypeError(f"{operation}: source must be text, got {source!r} of type {type(source).__name__}")
+        arguments.text(operation, "source", source)
         _check_file(operation, source)
         self._av = _av(operation)
         self.source = source
@@ -224,10 +222,10 @@ class VideoDecoder:
         operation = "VideoDecoder.get_frames_at"
         count = self._facts["num_frames"]
         if not isinstance(indices, list) or any(isinstance(i, bool) or not isinstance(i, int) for i in indices):
-            raise TypeError(f"{operation}: indices must be a list of integers, got {indices!r:.80}")
+            raise TypeError(f"{operation}: indices must be a list of integers, not {indices!r:.80}")
         wrong = [index for index in indices if not 0 <= index < count]
         if wrong:
-            raise ValueError(f"{operation}: indices must be within [0, {count - 1}], got {wrong[0]}")
+            raise ValueError(f"{operation}: indices must be within [0, {count - 1}], not {wrong[0]}")
         frames, _ = _frames(operation, self._av, self.source, "video", {})
         if not indices:
             return np.zeros((0, self._facts["height"], self._facts["width"], 3), np.uint8)
