@@ -1,4 +1,8 @@
-"""What objects were made with, kept for descriptions of pipelines."""
+"""Base class that records constructor arguments, for serialising pipelines.
+
+Nodes, samplers and transforms inherit from it. `graph_description.py` describes pipelines by
+what it kept.
+"""
 
 from __future__ import annotations
 

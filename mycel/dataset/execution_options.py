@@ -1,4 +1,4 @@
-"""MindSpore's further settings of pipelines; `mycel.dataset.config` has them.
+"""MindSpore's further settings of how pipelines run; `mycel.dataset.config` has them.
 
 Some are for what pipelines here do not have, or do in any case: their values are kept, and setting
 one that would change something says once that it changes nothing.

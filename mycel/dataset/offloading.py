@@ -1,4 +1,4 @@
-"""`map(offload=True)`: the end of a pipeline as the beginning of a compiled training step.
+"""`map(offload=True)`: last operations of a pipeline, moved into the compiled training step.
 
 The last operations of a `map` on one column, below a single `batch`, leave the pipeline if they are
 arithmetic on each row alone: `Rescale`, `Normalize`, `HWC2CHW`, `TypeCast` and `ToType`. The step

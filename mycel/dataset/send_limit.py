@@ -1,4 +1,4 @@
-"""How many batches of an epoch may be sent ahead to a training that sinks them."""
+"""Limit of how many batches of an epoch are sent ahead to a training in sink mode."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Loops over samples, as routines.
+"""Compiled loops over the samples of waveforms.
 
-They compute what the operations of NumPy beside their calls do, in the same order.
+They are routines, and compute what the operations of NumPy beside their calls do, in the same
+order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What audio transforms share: the checks of their arguments and of their inputs.
+"""Base class of audio transforms, and the checks of their arguments and inputs.
 
 When a transform is made, arguments of a wrong type raise TypeError and those out of range
 ValueError. When it is called, an input of a wrong shape or type raises RuntimeError, and one that

@@ -1,4 +1,4 @@
-"""Products with filter matrices, computed in the thread that requests them.
+"""Single-threaded products with filter matrices, without the threads of BLAS libraries.
 
 NumPy passes products to a BLAS library, which divides large ones among its own threads, as many as
 there are cores. Where several threads of a pipeline do so at once, on matrices of some hundred

@@ -1,4 +1,4 @@
-"""What the command `dataset-cache` does: starting, stopping and asking a server."""
+"""The command `dataset-cache`: starting, stopping and querying a cache server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns: a context that at most so many threads are in at once."""
+"""Semaphore: a context manager that only so many threads enter at once, while others wait."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A pipeline asks for rows by their numbers in its source, a piece at a time, and computes those that
 are missing. Pipelines that compute the same share what is kept: a key made of the datasets, their
-arguments and their functions tells them apart (`cached.py`).
+arguments and their functions tells them apart (`nodes/cached_rows.py`).
 """
 
 from __future__ import annotations

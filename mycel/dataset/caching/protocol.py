@@ -1,4 +1,4 @@
-"""How clients and the cache server speak: requests and answers as JSON, with bytes behind them.
+"""Wire protocol of the cache server: requests and answers as JSON, with bytes behind them.
 
 The server listens at a name of the system that is no file (Linux's abstract sockets), made of the
 user's number and the port, so a server that is killed leaves nothing behind. Both sides ask the

@@ -1,4 +1,4 @@
-"""Rows as bytes: for each column its type, its shape and its elements, and nothing that is run."""
+"""Binary encoding of rows: type, shape and elements of each column, without pickled code."""
 
 from __future__ import annotations
 

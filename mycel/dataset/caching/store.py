@@ -1,4 +1,4 @@
-"""What a cache server holds: sessions, the caches in them, and the bytes of their rows.
+"""Storage of a cache server: sessions, the caches in them, and the bytes of their rows.
 
 The rows of a session lie one after the other in segments of memory without names, which clients
 read themselves. Where a session's limit is reached, rows go to a file without a name in the spill

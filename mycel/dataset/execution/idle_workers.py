@@ -1,4 +1,4 @@
-"""Worker processes that rest: between one iterator and the next, for a second.
+"""Pool of idle worker processes, kept for a second between one iterator and the next.
 
 Programs that make an iterator for each epoch would start all their workers anew each time, which
 takes longer than an epoch of cheap rows. So a worker that is idle when its iterator ends waits here

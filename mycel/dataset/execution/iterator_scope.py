@@ -1,9 +1,9 @@
-"""What belongs to one iterator while it lives: counters, paces, flows and worker processes.
+"""Resources of one iterator: counters, adaptive chunk sizes, threads and worker processes.
 
-A `Run` carries the scope through the tree. A pass without a scope, as one that looks at the first
-row, runs in the thread that asks, with no workers. So does one whose scope is not `ahead`, in debug
-mode. Closing a scope wakes whoever waits in one of its flows or for the consumer, and ends its
-worker processes.
+A `Run` carries the `Scope` of its iterator through the nodes. A pass without a scope, as one that
+looks at the first row, runs in the thread that asks, with no workers. So does one whose scope is
+not `ahead`, in debug mode. Closing a scope wakes whoever waits in one of its flows
+(`threaded_stages.py`) or for the consumer, and ends its worker processes.
 """
 
 from __future__ import annotations

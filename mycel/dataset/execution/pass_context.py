@@ -1,4 +1,7 @@
-"""A run: all that one pass over a dataset depends on."""
+"""The context of one pass over a dataset: seed, epoch, block size, resume point.
+
+Every node receives it as a `Run` and hands it on to the nodes that it reads.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ Stretch = tuple[int, ...]
 
 
 class Begun(NamedTuple):
-    """Where an epoch goes on that other numbers of shards have begun (`positions.py`).
+    """Where an epoch goes on that other numbers of shards have begun (`elastic_resumption.py`).
 
     `number` is that of the pass of those below, `stretches` what is done of it, and `left` has how
     many rows each `take` still gives, from the source up.

@@ -1,4 +1,4 @@
-"""The rows of an order that other numbers of shards have not taken yet.
+"""Rows of an epoch that are left after runs with other numbers of shards.
 
 A stretch says that so many shards took so many rows each: the first ones of theirs, or those that a
 shuffle of theirs gave first. All of them shuffle alike, so one simulation of the buffer tells.

@@ -1,4 +1,4 @@
-"""What a pipeline and a worker process send each other: objects, with arrays in shared memory.
+"""Channel between a pipeline and a worker process: objects, with arrays in shared memory.
 
 A message is a header and a pickle, through a socket. Its arrays lie in a region of memory that both
 processes map, one for each direction; the writer makes it larger where they do not fit. The reader

@@ -1,10 +1,11 @@
-"""Flows: pieces of rows go through the stages of several nodes on threads that they share.
+"""Stages of several nodes on one pool of threads, with an ordered, bounded output.
 
-A piece is one row or a few, as `Pace` says. Each is a task of its own: a thread takes it through
-one stage after the other. A stage takes as many pieces at once as its node has workers; one with a
-single worker takes them in their order. Results wait in a buffer in the order of the rows, which is
-bounded in pieces and in bytes, and are handed over as soon as those before them are. So a slow row
-holds up nobody but the rows behind it at the exit, and the first row comes after the time of one.
+The stages of a `Flow` work on pieces of rows. A piece is one row or a few, as `Pace` says. Each
+piece is a task of its own: a thread takes it through one stage after the other. A stage takes as
+many pieces at once as its node has workers; one with a single worker takes them in their order.
+Results wait in a buffer in the order of the rows, which is bounded in pieces and in bytes, and are
+handed over as soon as those before them are. So a slow row holds up nobody but the rows behind it
+at the exit, and the first row comes after the time of one.
 
 Stages that are *quick*, as transforms of the library on arrays, may take less than handing pieces
 to threads does. They begin in the thread that asks for rows, and go on there while rows are cheap.

@@ -1,6 +1,6 @@
-"""Worker processes of a node: how they start, answer, die and end.
+"""Pool of worker processes of one node: starting them, handing out work, restarting, ending.
 
-A crew has as many workers as its node asks for, each with a job: what a source, a `map` or a
+A `Crew` has as many workers as its node asks for, each with a job: what a source, a `map` or a
 `per_batch_map` does to a piece of rows. Threads of a flow hand pieces to whichever worker is free
 and wait. A worker that dies is noticed at once, as its connection closes; another one starts in its
 place and does the rows again, once, as the system may have ended it for lack of memory. Where that
@@ -9,7 +9,7 @@ than `multiprocessing_timeout_interval` is reported with its stack.
 
 Workers start by a fork server, which is a process of its own, without the program's threads; as
 fresh interpreters ("spawn"); or as copies of the program ("fork"). Those of an iterator that has
-ended rest for a moment, and go on with the next one's job (`resting.py`).
+ended rest for a moment, and go on with the next one's job (`idle_workers.py`).
 """
 
 from __future__ import annotations

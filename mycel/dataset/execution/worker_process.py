@@ -1,4 +1,4 @@
-"""What a worker process does: it calls its job for each message, until the pipeline closes.
+"""Main loop of a worker process: it calls its job for each message, until the pipeline closes.
 
 A message that is a dictionary announces another job, of which the memory follows.
 

@@ -1,4 +1,4 @@
-"""`device_que`: a queue that a pipeline sends its rows to, and that a training takes them from.
+"""`device_que`: prefetch queue between a pipeline and the training that consumes its rows.
 
 `send` starts a thread that reads the pipeline and puts rows into the queue, which holds as many as
 `config.get_prefetch_size` says. `stop_send` lets it pause, `continue_send` go on, `release` end.

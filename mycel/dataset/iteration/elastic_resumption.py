@@ -1,9 +1,9 @@
-"""Positions in an epoch that all shards share, so that other numbers of shards can go on there.
+"""Resumption within an epoch, also on another number of shards.
 
-Shards take rows of one order, the same number of each in a step. So what is done of a pass over the
-source is told by *stretches*: a number of shards and the rows that each of them took, one after the
-other. `undone` says which rows of an order they leave; the next stretch deals these out among its
-own shards. Invariants:
+A position in an epoch is one for all shards. They take rows of one order, the same number of each
+in a step. So what is done of a pass over the source is told by *stretches*: a number of shards and
+the rows that each of them took, one after the other. `remaining_rows.undone` says which rows of an
+order they leave; the next stretch deals these out among its own shards. Invariants:
 
 * After any stretches, all rows of the order are done once or are left once. Where shards are made
   equally long by rows that repeat, those come at the end of an epoch only.

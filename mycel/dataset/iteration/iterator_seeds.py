@@ -1,4 +1,4 @@
-"""Iterators over one dataset, one after the other, as in a program that makes one for each epoch.
+"""Seeds of successive iterators over one dataset, as in a program that makes one for each epoch.
 
 With a seed, the first of them gives the same rows in every run of the program, and each that
 follows goes on: it draws from a seed of its own, which is made of the seed that was set and of how

@@ -1,4 +1,4 @@
-"""Iterators: one epoch of rows after the other, produced ahead in a background thread.
+"""Iterators over the rows of one epoch after the other, prefetched in a background thread.
 
 The thread runs the pipeline and puts rows into a bounded queue. It holds no reference to the
 iterator, and ends when the iterator is released or collected. An error in the pipeline, of whatever

@@ -1,4 +1,4 @@
-"""Autotune: numbers of workers from what the counters of a pipeline show.
+"""Autotuning of the numbers of workers, by the counters of a running pipeline.
 
 After an epoch, or after a number of steps, each node that has workers is looked at. One whose
 workers were at work for most of the time, while the consumer waited, gets another, up to one for

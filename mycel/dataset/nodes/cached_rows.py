@@ -1,4 +1,4 @@
-"""Rows through a cache: which rows a node keeps, under which key.
+"""Nodes that read their rows through a cache: which rows they keep, under which key.
 
 Where the chain below a node with a cache leads over `map`s to a source that reads rows by number,
 rows are kept by these numbers, in whatever order and shard an epoch asks for them. Other rows are

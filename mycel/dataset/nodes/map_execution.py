@@ -1,4 +1,4 @@
-"""What a `map` does to a block of rows: in the pipeline's thread, in a flow, in a worker process.
+"""Execution of a `map` on a block of rows, vectorised, fused or row by row.
 
 Operations that are `Transform`s of this package and declare `vectorised` receive a stacked column
 at once: the result is what they would give row by row, several times faster. Everything else is
@@ -6,9 +6,9 @@ called once for each row and receives what the one before it returned: only what
 becomes an array. Random operations receive, for every row, the key (seed, epoch, node, row,
 operation), so the form of the call changes nothing of what they draw. Transforms of images that
 follow one another are computed at once where they can be (`vision/fused_transforms.py`), and so are
-those of text (`text/fused_transforms.py`). Where an operation
-fails for a row, the rows before it go through the operations that are left, and come out before the
-error.
+those of text (`text/fused_transforms.py`). All this is the same in the pipeline's thread, on
+threads and in a worker process. Where an operation fails for a row, the rows before it go through
+the operations that are left, and come out before the error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`map`: applying operations to columns, by whole blocks where the result is the same.
 
-What is done to a block is in `applying.py`, and is the same wherever it is done: in the thread that
-asks for rows, in small pieces so that rows come out as they are done; as a stage of a flow, where
+What is done to a block is in `map_execution.py`, and is the same wherever it is done: in the thread
+that asks for rows, in small pieces so that rows come out as they are done; on threads, where
 workers were asked for or a flow below has workers anyway and no function of the user's is called;
 or in worker processes. A `Compose` counts as the operations in it.
 """

@@ -1,4 +1,4 @@
-"""The protocol of nodes: what each node of a pipeline answers to the nodes that read it.
+"""Base class of the nodes of a pipeline's graph, and the protocol between them.
 
 A node produces rows in two steps. `_columns` and `_count` answer what is known without running.
 `_blocks(run, skip)` yields the rows of one pass, without the first `skip`. A `Run` holds all that a
@@ -80,7 +80,8 @@ class Node(MadeOf):
     _passes_on = False
     # Where iterators begin that go on for others.
     _init_state: Any = None
-    # How many iterators have gone through, since when (`passes.py`), and the seed of training's.
+    # How many iterators have gone through, since when, and the seed of training's: see
+    # `iterator_seeds.py`.
     _iterated: tuple[tuple[int, int], int] = ((0, 0), 0)
     _trained: tuple[tuple[int, int], int, int] | None = None
     _input_indexs: Any = ()

@@ -1,4 +1,6 @@
-"""The nodes that choose and order rows and columns without changing what they hold.
+"""Nodes that choose and order rows and columns: `skip`, `take`, `repeat`, `shuffle`, `filter`.
+
+They change nothing of what rows hold.
 
 Each `_blocks` hands `skip` on to its child if the skipped rows are known in advance, and drops them
 itself otherwise.

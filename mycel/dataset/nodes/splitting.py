@@ -1,4 +1,4 @@
-"""`split`: datasets that share no row.
+"""`split`: disjoint parts of a dataset, such as training and validation data.
 
 The part of each row is drawn once, from the seed at the time of `split`, and never changes. A
 source that reads rows by number is split by number. Any other dataset is split by position in the

@@ -1,4 +1,4 @@
-"""`sync_wait`: rows that wait for what the consumer tells the pipeline.
+"""`sync_wait`: back-pressure on a pipeline, whose rows wait for updates of the consumer.
 
 The node counts the rows that are released and not yet taken. Where there are none, its thread waits
 for `sync_update`, for the end of the iterator, or for `config.get_callback_timeout` seconds, after
@@ -173,7 +173,7 @@ def leave_out(node: Node, run: Run, blocks: Iterator[Block], count: int) -> Iter
     """Yield the blocks of a node without their first `count` rows, in whose place others pass.
 
     * `node`, `run`: the node and the pass.
-    * `blocks`, `count`: as in `blocks.drop`.
+    * `blocks`, `count`: as in `column_blocks.drop`.
     """
     if not node.is_synced:
         yield from drop(blocks, count)

@@ -1,4 +1,4 @@
-"""The numbers of `np.random` and `random` within a user's function: a function of the row alone.
+"""Reproducible `np.random` and `random` in users' functions, whose numbers depend on the row alone.
 
 NumPy and Python each have one global generator for all threads. So a function that a pipeline calls
 ahead of the program would take numbers that the program draws otherwise, and the timing would

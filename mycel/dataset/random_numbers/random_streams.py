@@ -1,11 +1,11 @@
-"""Random numbers that depend only on where in the pipeline they are drawn.
+"""Counter-based random numbers, which depend only on where in the pipeline they are drawn.
 
 Every draw is a hash of (seed, epoch, node, row, operation), computed by the SplitMix64 generator of
 Steele, Lea and Flood ("Fast splittable pseudorandom number generators", OOPSLA 2014). So a row is
 augmented in the same way whichever thread does it, whether alone or within a block, and whether or
 not the rows before it were produced: this makes resuming exact. Permutations come from NumPy's
 PCG64 generator, seeded with the same tuple. What a user's function draws from `np.random` and
-`random` in a seeded pass starts from the same hash (`user_random.py`).
+`random` in a seeded pass starts from the same hash (`global_generators.py`).
 """
 
 from __future__ import annotations
@@ -144,7 +144,8 @@ class Stream:
         # The state and the key; see `draws.given_to`.
         self.words = np.array([key & _MASK] * 2, np.uint64)
         self.seeded = seeded
-        # What the program's generators have given so far, and for which key: see `user_random`.
+        # What the program's generators have given so far, and for which key; see
+        # `global_generators.py`.
         self.drawn: int | None = None
         self.numpy: Any = None
         self._python: random.Random | None = None

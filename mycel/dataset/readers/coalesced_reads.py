@@ -1,9 +1,10 @@
-"""Rows that are stretches of bytes in files, read in pieces of many rows.
+"""Coalesced reads: many rows of a file by one read of a large range of bytes.
 
-Each of these rows can be read alone, but disks and stores give one large range sooner than many
-small ones. A piece is consecutive rows of one file, of about `_PIECE` bytes, and is read as a whole
-when the first of its rows is asked for. Pieces are the groups that orders such as Shuffle.PARTIAL
-keep together (`shards.py`), so each is read about once in an epoch, whatever the size of the files.
+A row is a stretch of bytes in a file. Each could be read alone, but disks and stores give one large
+range sooner than many small ones. A piece is consecutive rows of one file, of about `_PIECE` bytes,
+and is read as a whole when the first of its rows is asked for. Pieces are the groups that orders
+such as Shuffle.PARTIAL keep together (`sharded_files.py`), so each is read about once in an epoch,
+whatever the size of the files.
 """
 
 from __future__ import annotations

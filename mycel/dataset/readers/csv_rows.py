@@ -1,4 +1,4 @@
-"""The rows of CSV files (RFC 4180): all at once, or where each of them lies.
+"""Parsing of CSV files (RFC 4180): all rows at once, or an index of where each lies.
 
 Python's `csv` decides where a row ends, as fields in quotes may have line breaks in them: it is
 given the lines of a file one by one, and the bytes that it took for a row are the row's.

@@ -1,4 +1,4 @@
-"""Reading files of others: whatever is wrong is a ValueError that names the reader and the file."""
+"""Errors for damaged files: each becomes a ValueError that names the reader and the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that patterns name, and the order of their rows.
+"""Order of the rows of many files: expanded patterns, shuffling and shards.
 
 Files come in the order of their names and rows in the order of the files. All shards have equally
 many rows: consecutive ones, from the first again after the last. All shards of a run see the same

@@ -1,4 +1,4 @@
-"""Parts of files that were read last, and stay in memory up to a limit.
+"""Cache of recently read parts of files, limited in bytes.
 
 Invariants: parts that are held have at most `most` bytes, or are one for each reading thread. Two
 threads never read one part at once. Whether a part is held changes only the time that it takes.

@@ -1,4 +1,4 @@
-"""Sources of many files: their names, and orders that keep rows of one place together.
+"""Sources of many files: their names, and a shuffle that keeps rows of one place together.
 
 Rows of a source lie in *groups*, which are read as a whole (row groups of a file), and groups in
 files. `Together` draws an order in which the rows that come near to each other lie in few groups,

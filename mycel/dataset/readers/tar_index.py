@@ -1,4 +1,4 @@
-"""Where the members of a tar file lie: one pass over its headers, and a small index in the cache.
+"""Index of the members of a tar file, made by one pass over its headers and kept on disk.
 
 Formats are ustar, GNU (long names, large sizes) and pax (`path`, `size`), not compressed. The
 checksum of each header is compared, and the archive must have its end mark, so that a damaged or

@@ -1,8 +1,8 @@
-"""Which of the arrays that a user's function returned belong to its row alone.
+"""Copies of those arrays that a user's function returned and that something else refers to.
 
-The arrays of a block belong to it alone (`blocks.py`), but a function may return one that it keeps
-and writes into for the next row, one that it returned before, several views of one array, or an
-array that cannot be written to. Such arrays are copied. All others are taken as they are: those
+The arrays of a block belong to it alone (`column_blocks.py`), but a function may return one that it
+keeps and writes into for the next row, one that it returned before, several views of one array, or
+an array that cannot be written to. Such arrays are copied. All others are taken as they are: those
 that nothing else refers to, and those that the function was given, or one view of each of them.
 
 References are counted where the array is a variable and one container holds it (`ONE_OWNER`); so

@@ -1,4 +1,4 @@
-"""Blocks: what flows between the nodes of a pipeline.
+"""Blocks of rows stored by column, the unit of data between the nodes of a pipeline.
 
 A block is `count` consecutive rows, stored by column. A column is either one array whose first axis
 is the rows (*stacked*) or a list with one array for each row. Stacked columns let one NumPy call do

@@ -1,4 +1,8 @@
-"""Where large arrays of rows are copied to: their places in the block that the rows become."""
+"""Preallocated batch arrays into which large row arrays are copied once.
+
+A block of rows has one array for each column, and a large array of a row is copied to its place in
+it as soon as the row comes.
+"""
 
 from __future__ import annotations
 

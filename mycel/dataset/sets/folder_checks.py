@@ -1,4 +1,4 @@
-"""Folders, lists and usages that datasets are read by: checks and reading."""
+"""Checks of the folders and usages of well-known datasets, and reading of their listings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Well-known datasets of images in folders and lists.
 
-`file_sets` explains how they are read.
+`image_set_base.py` explains how they are read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Well-known datasets of images with more than a class.
 
-There are faces, roads, boxes, outlines, and patches that match; `file_sets` explains how they are
-read.
+There are faces, roads, boxes, outlines, and patches that match; `image_set_base.py` explains how
+they are read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Well-known datasets of text, read from the files that they are published as.
 
-`text_rows` explains how they are read.
+`text_set_base.py` explains how they are read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What text transforms share: checked arguments, arrays of text, and tokenizers.
+"""Base classes of text transforms and tokenizers, and the checks of their arguments.
 
 Arguments are checked as MindSpore does. Text is held in NumPy arrays of type str (`<U`). A
 tokenizer finds *spans* of the characters of one text; offsets, where requested, count the bytes of

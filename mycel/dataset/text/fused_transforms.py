@@ -1,9 +1,9 @@
-"""Chains of text transforms that are computed at once: a tokenizer, `Lookup`, and padding.
+"""Fusion of successive text transforms of a `map`: a tokenizer, `Lookup`, and padding.
 
-The words of all texts of a block go through one list and become one array of numbers, which is cut
-into rows, or lies in an array of padded rows. A chain gives what its operations give one by one.
-Texts that it is not made for, and those for which an operation raises an error, are left to the
-operations, which name the row.
+Together they become a `TextChain`. The words of all texts of a block go through one list and become
+one array of numbers, which is cut into rows, or lies in an array of padded rows. A chain gives what
+its operations give one by one. Texts that it is not made for, and those for which an operation
+raises an error, are left to the operations, which name the row.
 """
 
 from __future__ import annotations

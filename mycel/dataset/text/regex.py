@@ -1,4 +1,4 @@
-"""Transforms by regular expressions, in the syntax of ICU (see `patterns`)."""
+"""Transforms by regular expressions, in the syntax of ICU (see `icu_regex.py`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops over the characters of texts, as routines."""
+"""Compiled loops over the characters of texts."""
 
 from __future__ import annotations
 

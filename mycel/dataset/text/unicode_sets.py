@@ -1,7 +1,7 @@
 """Sets of Unicode characters as sorted ranges, and the sets that names of properties stand for.
 
 A set is a tuple of ranges (first, last) in order, with a gap between any two. General categories
-come from Python's `unicodedata`; scripts come from the table in `scripts`.
+come from Python's `unicodedata`; scripts come from the table in `unicode_scripts.py`.
 """
 
 from __future__ import annotations

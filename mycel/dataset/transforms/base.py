@@ -1,9 +1,9 @@
-"""What all transforms share: calls on one array, and on a block of rows at once.
+"""Base class of all transforms: calls on one array, and on a block of rows at once.
 
 A transform defines `compute(array, lead)`, where the first `lead` axes number rows: 0 for one
 sample, 1 for a block. The two must agree row by row. `accepts` says for which shapes and types of a
 row the block form may be used; all other rows are computed one at a time, or refused with an error
-that names the row. A random transform draws from `randomness.current_stream()`.
+that names the row. A random transform draws from `random_streams.current_stream()`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operations of libraries in C++."""
+"""Transforms that call operations of users' shared libraries in C++."""
 
 from __future__ import annotations
 

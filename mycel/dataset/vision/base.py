@@ -1,4 +1,4 @@
-"""What vision transforms share: their base class, and the checks of their arguments."""
+"""Base class of vision transforms, and the checks of their arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mycel.dataset.transforms import base
 from mycel.dataset.transforms.base import Transform
 from mycel.dataset.vision.enums import Border
 
-# What operations give for an image of Pillow, by their class; see `picture_forms.py`.
+# What operations give for an image of Pillow, by their class; see `pillow_dispatch.py`.
 picture_forms: dict[type, Callable[[Any, Any], Any]] = {}
 
 

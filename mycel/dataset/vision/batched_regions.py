@@ -1,4 +1,4 @@
-"""Parts of all images of a block, on their way into a result.
+"""Lazy crops and flips of all images of a block at once, computed when written to a result.
 
 `Windows` says for every image of a block of small ones which part of it is wanted and whether it is
 flipped, and copies none. What random operations draw is computed for all rows at once, from their

@@ -1,4 +1,4 @@
-"""What images get at their sides."""
+"""Padding of images: constant, edge, reflected and mirrored borders."""
 
 from __future__ import annotations
 

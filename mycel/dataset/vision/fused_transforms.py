@@ -1,4 +1,4 @@
-"""Chains of image transforms that are computed at once.
+"""Fusion of successive image transforms of a `map` into one routine.
 
 Operations of a `map` that follow one another and only move pixels, resize them or change each value
 by itself become a `Chain`. For each row it goes through them without computing anything: crops and

@@ -1,4 +1,4 @@
-"""How warps read images between their pixels: weights of neighbours, and what lies outside.
+"""Interpolation of warped images: the weights of neighbouring pixels, and values outside.
 
 Positions are in units of 1/32 of a pixel, or whole pixels for the nearest one; for uint8, weights
 of bilinear and bicubic interpolation are multiples of 2**-15.

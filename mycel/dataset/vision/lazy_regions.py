@@ -1,4 +1,4 @@
-"""Parts of images, resized and flipped, on their way into a result.
+"""Lazy crops, flips and resizes of images, computed when written to a result.
 
 A `Part` says which pixels of an image are wanted and in which order, and copies none. `write` has
 them computed into a result by one routine. All results are those of NumPy's code in `resize.py`.

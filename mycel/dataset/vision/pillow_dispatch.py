@@ -1,4 +1,6 @@
-"""What each operation gives for an image of Pillow: an image of Pillow again.
+"""Table of the functions that operations call for images of Pillow instead of arrays.
+
+They return images of Pillow again.
 
 Operations that are not listed compute on the image's array. Random ones draw as they do for arrays.
 """

@@ -1,4 +1,4 @@
-"""Columns of Arrow as columns of blocks.
+"""Conversion of Arrow columns to NumPy columns of rows.
 
 Numbers are views of Arrow's buffers, so that gathering rows is the only copy. Rows of other kinds
 are made for the rows that are wanted only:

@@ -1,4 +1,4 @@
-"""What a record batch of an Arrow file becomes in memory, told before anything is decompressed.
+"""Decompressed size of a record batch of an Arrow file, known before decompressing it.
 
 Buffers of a batch may be compressed, each by itself, and begin with how long they become. pyarrow
 takes as much memory as they say. So their beginnings are read here, where the tables of the file

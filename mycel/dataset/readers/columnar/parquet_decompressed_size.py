@@ -1,4 +1,4 @@
-"""What a row group of a Parquet file becomes in memory, told before anything is decompressed.
+"""Decompressed size of a row group of a Parquet file, known before decompressing it.
 
 The footer of a file says how large its pages are, but whoever wrote it may say anything. So the
 headers of the pages are read, in the compact form of Thrift; the pages are not. A column takes its

@@ -1,8 +1,8 @@
-"""The footers of Parquet files, by one routine: where the columns of all row groups lie.
+"""Fast parsing of Parquet footers: where the columns of all row groups lie.
 
 A footer is a tree of structures and lists in the compact form of Thrift, with some hundred bytes
-for each column of each group. The routine goes over it once, with a stack of its own, and notes
-five numbers and the place of the path of each column. What differs from the form that writers
+for each column of each group. A compiled routine goes over it once, with a stack of its own, and
+notes five numbers and the place of the path of each column. What differs from the form that writers
 produce, be it by a byte, is left to the general parser, which also says what is wrong with it.
 
 Source: the format's `parquet.thrift` (Apache Parquet 2.10).

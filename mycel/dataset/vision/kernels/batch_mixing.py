@@ -1,4 +1,4 @@
-"""Loops over batches of images that are mixed with each other."""
+"""Loop of MixUp, which mixes the images of a batch with each other."""
 
 from mycel._src.engines.routines import routine
 from mycel._src.engines.routines.routine_language import Const, Doubles, Elements, Int, Longs, f32, f64

@@ -1,4 +1,4 @@
-"""Loops that put an image into a larger one."""
+"""Loops that pad an image: they copy it into a larger one and fill the border."""
 
 from mycel._src.engines.routines import routine
 from mycel._src.engines.routines.routine_language import Bytes, Const, Int, Longs, least, most

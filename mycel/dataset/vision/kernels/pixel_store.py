@@ -1,4 +1,8 @@
-"""Where a result has its pixels."""
+"""Storing a computed pixel in the result, as it is or through a lookup table.
+
+A result has its channels pixel by pixel or as planes, so there are four forms. The form is known
+when a loop is compiled.
+"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Loops that change values by themselves, or in parts of an image, or take a part of one."""
+"""Pointwise loops over pixels: of whole images, of regions to fill, and of regions to copy."""
 
 from mycel._src.engines.routines import routine
 from mycel._src.engines.routines.routine_language import Bytes, Const, Elements, Int, f32, f64, least, most, within

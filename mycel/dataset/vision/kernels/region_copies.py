@@ -1,4 +1,4 @@
-"""Loops over the images of a block, of each of which another part is taken."""
+"""Loops that crop every image of a block, each at a place of its own."""
 
 from mycel._src.engines.routines import routine
 from mycel._src.engines.routines.routine_language import Bytes, Const, Elements, Int, Longs, i64, within

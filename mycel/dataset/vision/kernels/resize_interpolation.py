@@ -1,8 +1,9 @@
-"""Loops that take pixels from an image and put them where a result has them.
+"""Loops that copy or interpolate the pixels of a crop, flip or resize into a result.
 
 An image is bytes with a first place, a step from row to row and a step from pixel to pixel, so that
-parts and flips cost nothing. What a loop finds for a pixel goes into the result by `put`: as it is,
-or looked up in a table of 256 values for each channel, pixel by pixel or channel by channel.
+parts and flips cost nothing. What a loop finds for a pixel goes into the result by
+`pixel_store.put`: as it is, or looked up in a table of 256 values for each channel, pixel by pixel
+or channel by channel.
 
 Bilinear interpolation is OpenCV's: weights of 11 bits, exact sums along a row, of which the lower
 bits are dropped, and rounded sums of two rows. Rows are filtered once, in the order in which

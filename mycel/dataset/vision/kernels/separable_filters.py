@@ -1,4 +1,4 @@
-"""Loops over the neighbours of each pixel: blurs, and resizing by many weights."""
+"""Separable convolutions over the pixels of images: blurs, and resizing by many weights."""
 
 from typing import Any
 

@@ -1,9 +1,9 @@
-"""Loops that read an image at positions between its pixels.
+"""Interpolation loops of rotations and of affine and perspective warps.
 
-Positions are integers in units of 1/32 of a pixel, or of whole pixels for the nearest one. What
-lies outside of the image is `fill`, a value for each channel. Weights of a pixel's neighbours are
-in a table for each of 32 x 32 fractions: for bytes with 15 bits, else in float64, in which sums are
-added up. `element` is the image's type.
+They read an image at positions between its pixels. Positions are integers in units of 1/32 of a
+pixel, or of whole pixels for the nearest one. What lies outside of the image is `fill`, a value for
+each channel. Weights of a pixel's neighbours are in a table for each of 32 x 32 fractions: for
+bytes with 15 bits, else in float64, in which sums are added up. `element` is the image's type.
 """
 
 from typing import Any
