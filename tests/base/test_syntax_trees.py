@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import gc
+import io
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mycel._src.foundation.python_runtime import syntax_trees
@@ -45,6 +47,14 @@ def test_a_parse_within_another_disturbs_nothing(disturbed: Any) -> None:
     disturbed.clear()
     (statement,) = syntax_trees.module(TEXT, "text.py").body
     assert disturbed and isinstance(statement, ast.Expr)
+
+
+def test_headers_of_arrays_are_read_whatever_is_parsed(disturbed: Any) -> None:
+    kind = [(f"field{n}", "<i4") for n in range(400)]
+    file = io.BytesIO()
+    np.save(file, np.zeros(2, kind))
+    found = syntax_trees.undisturbed(lambda: np.load(io.BytesIO(file.getvalue())))
+    assert disturbed and found.dtype.names is not None and len(found.dtype.names) == 400
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="what Python 3.11 does")

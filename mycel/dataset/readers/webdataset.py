@@ -19,6 +19,7 @@ import numpy as np
 
 from mycel._src.foundation.files import fsspec_files
 from mycel._src.foundation.logged_once import no_effect
+from mycel._src.foundation.python_runtime.syntax_trees import undisturbed
 from mycel.dataset.arguments import check_count, names
 from mycel.dataset.basic_sources.mappable_source import MappableDataset
 from mycel.dataset.readers import sharded_files, tar_index
@@ -49,7 +50,7 @@ def _json(content: bytes) -> Array:
 
 def _npy(content: bytes) -> Array:
     try:
-        return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
+        return np.asarray(undisturbed(lambda: np.load(io.BytesIO(content), allow_pickle=False)))
     except Exception as error:
         # NumPy raises what comes up where a header is damaged, or promises more than memory has.
         raise ValueError(f"{type(error).__name__}: {error}") from error

@@ -8,13 +8,17 @@ although the text is right; such a text is read again here. All that parses uses
 from __future__ import annotations
 
 import ast
-from typing import Any
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
-def _parsed(text: str, filename: str, mode: str) -> Any:
+def undisturbed(parses: Callable[[], T]) -> T:
+    """Return what a function gives that has something parsed, as `numpy.load` has headers."""
     while True:
         try:
-            return ast.parse(text, filename, mode)
+            return parses()
         except SystemError as error:
             if "recursion depth mismatch" not in str(error):
                 raise
@@ -22,11 +26,9 @@ def _parsed(text: str, filename: str, mode: str) -> Any:
 
 def module(text: str, filename: str = "<unknown>") -> ast.Module:
     """Return the tree of statements. SyntaxError and ValueError are raised as by `ast.parse`."""
-    tree: ast.Module = _parsed(text, filename, "exec")
-    return tree
+    return undisturbed(lambda: ast.parse(text, filename))
 
 
 def expression(text: str) -> ast.expr:
     """Return the tree of an expression; SyntaxError and ValueError are raised as by `ast.parse`."""
-    tree: ast.expr = _parsed(text, "<unknown>", "eval").body
-    return tree
+    return undisturbed(lambda: ast.parse(text, mode="eval")).body
