@@ -1,4 +1,4 @@
-"""Smaller networks: pruned, distilled, of low rank, and what networks cost."""
+"""Model compression: pruning, distillation, low-rank layers, and cost reports."""
 
 from mycel._src.foundation.public_names import listing as _listing
 from mycel.compression.adapters import AdaptedLayer, add_adapters, merge_adapters

@@ -1,4 +1,4 @@
-"""Adapters: few parameters that are trained beside weights that stay, and merged into them.
+"""Low-rank adapters (LoRA): small trained matrices beside frozen weights, and merged into them.
 
 An adapter of rank r (Hu et al., 2022) adds scale * B A to a weight, with scale = alpha / r. A
 begins at random and B with zeros, so the network begins as it was. Of a convolution A is one with

@@ -1,4 +1,4 @@
-"""Cells inside of a network replaced by others."""
+"""Replaces Cells inside a network by others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Atoms: what is removed from a network together.
+"""Channel coupling: positions of axes (*atoms*) that are removed together, joined as a union-find.
 
 Each position along an axis of a value belongs to an atom: a number, of which several may have been
 joined. Positions that an operation meets together, as a channel of a result and that of what is

@@ -1,10 +1,10 @@
-"""Which parts of a network's parameters can be removed together: shapes followed through its graph.
+"""Channel dependence analysis: which parts of parameters can be removed together, by the graph.
 
-Each axis of a parameter begins with an atom for each position (`atoms`), and axes of other values
-get theirs from operands. What an operation iterates over (`prims.factors`) says which axes meet:
-their atoms are joined position by position. So channels go through sums, normalisations and
-activations by what primitives say of themselves, and rules here are for those that move positions:
-reshapes, slices, joins, groups of convolutions, gates of recurrent layers.
+Each axis of a parameter begins with an atom for each position (`channel_coupling`), and axes of
+other values get theirs from operands. What an operation iterates over (`prims.factors`) says which
+axes meet: their atoms are joined position by position. So channels go through sums, normalisations
+and activations by what primitives say of themselves, and rules here are for those that move
+positions: reshapes, slices, joins, groups of convolutions, gates of recurrent layers.
 
 An axis that is summed over may lose positions where one operand is zero there, as weights are whose
 atoms are masked. Any other mixing (a soft-max or mean over channels, sorting) locks its atoms, and

@@ -1,10 +1,11 @@
-"""`prune_channels`: a really smaller network of the channels, units and heads that matter most.
+"""`prune_channels`: structured pruning of the least important channels, units and heads.
 
-The network is staged outside of training, and `dependences` finds what can be removed together:
-atoms, in groups of those that touch the same parameters. Atoms are ranked by the importance of all
-parameters that go with them, as a share of the mean of their group (Fang et al., 2023), and the
-least ones are removed until a share or a budget is met. The result computes what the network with
-those parameters at zero computes; that is checked on the example inputs before it is given.
+The network is staged outside of training, and `channel_dependences` finds what can be removed
+together: atoms, in groups of those that touch the same parameters. Atoms are ranked by the
+importance of all parameters that go with them, as a share of the mean of their group (Fang et al.,
+2023), and the least ones are removed until a share or a budget is met. The result computes what the
+network with those parameters at zero computes; that is checked on the example inputs before it is
+given.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A network without the atoms that were removed: as a graph, or as the Cell that it was.
+"""Removes pruned channels from a network: from its graph, or from its Cells.
 
 In the graph each operation is applied again to what is left, with the parameters that are sizes
 changed. In a Cell parameters become smaller, and layers get the sizes that they tell; its program

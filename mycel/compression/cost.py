@@ -1,4 +1,4 @@
-"""What a network costs: products with their additions, parameters and bytes, by layer.
+"""Cost reports of networks: multiply-adds, parameters and bytes, by layer.
 
 The network is staged outside of training, for example inputs, and products and convolutions of its
 graph are counted; so everything that a program computes counts, whatever its Cells are called. A

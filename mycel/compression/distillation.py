@@ -1,4 +1,4 @@
-"""A small network that learns from a large one: its answers, features, attention and relations.
+"""Knowledge distillation: soft targets, features, attention and relations of a teacher network.
 
     soft targets   T^2 * KL(softmax(t / T) || softmax(s / T))              Hinton et al., 2015
     hint           mean (P(s) - t)^2, P a projection that is learnt        Romero et al., 2015

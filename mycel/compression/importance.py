@@ -1,4 +1,4 @@
-"""What channels matter, and training that makes some of them matter less.
+"""Channel importance (Taylor scores), and group-lasso regularisation.
 
 `taylor_importance` estimates what the loss changes when a parameter becomes zero, by its first
 derivative: |w * g|, summed over batches (Molchanov et al., 2019). `GroupLasso` is a term of the

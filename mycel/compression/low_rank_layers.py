@@ -1,4 +1,4 @@
-"""Layers as products of smaller ones, by singular values.
+"""Low-rank factorisation of layers, by singular values.
 
 A dense layer W (O, I) of rank r is U (O, r) times V (r, I): two layers. Of a convolution
 W (O, I, *kernel) there are three forms:

@@ -1,4 +1,4 @@
-"""Pruned networks in files: a checkpoint that also says what was removed."""
+"""Checkpoints of pruned networks, which also record what was removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparsity that grows while a network trains (Zhu and Gupta, 2017).
+"""Sparsity schedules: gradual pruning while a network trains (Zhu and Gupta, 2017).
 
     s(t) = final + (initial - final) * (1 - (t - begin) / (end - begin)) ** 3
 

@@ -1,4 +1,4 @@
-"""Single weights set to zero, and kept there while training: magnitude, movement, N of M.
+"""Unstructured and N:M weight pruning by masks, kept in training: magnitude and movement.
 
 A layer whose weights are pruned is replaced by one that multiplies them by a mask, so that any
 optimizer, weight decay and momentum leave zeros where they are, and gradients of masked weights are

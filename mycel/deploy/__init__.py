@@ -1,6 +1,4 @@
-"""Programs for other machines: libraries of C without a runtime, models of C++, modules for
-browsers, and rounds of federated learning.
-"""
+"""Deployment: C libraries without a runtime, C++ models, WebAssembly, federated learning."""
 
 from mycel._src.engines.aot.library import Library
 from mycel._src.engines.aot.targets import names as targets

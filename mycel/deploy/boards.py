@@ -1,4 +1,4 @@
-"""Libraries on emulated microcontrollers: qemu-system-arm's MPS2 boards, with counted instructions.
+"""Runs libraries on emulated microcontrollers (qemu-system-arm's MPS2), and counts instructions.
 
 A program of C is written around a library: the inputs of each call as constants, the arena with
 canaries around it, and a stack that is painted. It is linked without any library of C but the

@@ -1,4 +1,4 @@
-"""`build`: a network or a training step becomes a library for a machine."""
+"""`build`: compiles a network or a training step to a library for a machine."""
 
 from __future__ import annotations
 

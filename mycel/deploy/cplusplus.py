@@ -1,4 +1,4 @@
-"""`cpp`: the headers by which programs of C++ call a library as a model of MindSpore Lite."""
+"""`cpp`: C++ headers that give a library the model interface of MindSpore Lite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Libraries in emulators of whole processes (qemu-user): AArch64, ARMv7, 64-bit and 32-bit RISC-V.
+"""Runs libraries under qemu-user emulation: AArch64, ARMv7, 64-bit and 32-bit RISC-V.
 
 The vectors of RISC-V need version 8: version 7 ends where floats become integers of another width.
 

@@ -1,4 +1,4 @@
-"""Federated learning: devices learn from data of their own, and a server averages what changed.
+"""Federated learning (FedAvg): devices train on their own data, a server averages the changes.
 
 A *round* (McMahan et al., 2017) begins with the server's weights w. A client takes some steps of
 its optimizer on its own batches and gives how far its weights have moved, d_k, of a norm of at most

@@ -1,4 +1,4 @@
-"""Limits of memory: what a library needs beside what a device has, and what would fit."""
+"""Memory limits: compares what a library needs with what a device has, and says what would fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounded sizes: the symbols in the shapes of inputs, as arguments of a library's function."""
+"""Bounded sizes: symbols in input shapes that become arguments of a library's function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`web`: a library for browsers, as a module of WebAssembly and one of JavaScript."""
+"""`web`: compiles a network for browsers, to a WebAssembly and a JavaScript module."""
 
 from __future__ import annotations
 

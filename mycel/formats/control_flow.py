@@ -1,4 +1,4 @@
-"""Branches and loops of files, which compiled functions trace as if the user had written them."""
+"""Branches and loops of imported models, traced as if the user had written them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`convert`: a network from the file of one format to that of another, with a report.
+"""`convert`: converts a model file from one format to another, with a report of differences.
 
 A format is an entry of `READERS` or `WRITERS` under the suffix of its files. What was written is
 read again and both networks are run on the same numbers, so the report says how far they differ.

@@ -1,5 +1,4 @@
-"""Encrypted files in MindSpore's form: blocks, each encrypted by itself with a random initial
-vector.
+"""Encrypted files in MindSpore's form: blocks, each encrypted with a random initial vector.
 
 All integers are little-endian and take 4 bytes; at most 64 MiB of plain content make a block::
 

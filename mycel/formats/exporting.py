@@ -1,5 +1,6 @@
-"""Networks in files: `export` writes a network as a graph with its parameters; `load` makes a Cell
-of the file without the network's source.
+"""`export` and `load`: a network as a graph file with its parameters, read without its source.
+
+`load` makes a Cell of the file.
 
 The network is staged once, as a compiled function is, for the arguments given. Sizes that are None
 or a `Symbol` stay symbolic. A decision of the program that depends on such a size is kept as a
@@ -64,11 +65,11 @@ def export(net: Any, *inputs: Any, file_name: Any, file_format: str, **kwargs: A
     `inputs` are example arguments: of tensors the shape and element type count
     (``Tensor(shape=[None, 3], dtype=...)`` leaves a size open), containers and numbers are taken as
     they are. `file_format` "MINDIR" writes Mycel's own format (`graph_file`), which `load` reads
-    and MindSpore does not; "ONNX" writes ONNX (see `onnx_export`), of the network as it is outside
+    and MindSpore does not; "ONNX" writes ONNX (see `onnx.export`), of the network as it is outside
     of training. The suffix is added to a `file_name` without it. `enc_key` and `enc_mode` encrypt a
     "MINDIR" file as `save_checkpoint` does; `user_info`, a dict of strings, is kept with it. With
     ``for_mindspore=True`` a "MINDIR" file is one that MindSpore loads, and `mycel.load` as well
-    (`mindspore_export`).
+    (`mindir.export_rules`).
 
     Raises CompileError if the network is not one graph, Unsupported if it has no form in the file,
     ValueError and TypeError for arguments that do not fit.

@@ -1,4 +1,4 @@
-"""What the writers of formats have in common: names of nodes, sizes, and definitions written out.
+"""The common base of format writers: names of nodes, symbolic sizes, inlined definitions.
 
 A format's writer gives what its files have: constants, operations between sizes, and how a graph is
 run through. Names in an inner graph are its own while it is inlined. A size is a polynomial over

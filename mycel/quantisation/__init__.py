@@ -1,4 +1,4 @@
-"""Networks of few bits: quantised after training, or trained to be."""
+"""Quantisation of networks: after training, or in training."""
 
 from mycel._src.foundation.public_names import listing as _listing
 from mycel.quantisation.bit_allocation import Mixed, mixed_bits

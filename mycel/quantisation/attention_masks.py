@@ -1,4 +1,4 @@
-"""Masks of attention, which would take all steps of a scale for themselves.
+"""Attention masks in quantisation: large negative constants, adjusted so as not to waste the range.
 
 Programs mask scores by a number that no score comes near (-1e9, or minus infinity): a constant that
 is added, or that `where` and `masked_fill` put in a score's place. A range from there to the

@@ -1,4 +1,4 @@
-"""Mixed bits: which layers get how many, under a budget.
+"""Mixed precision of bits: how many bits each layer's weights get, under a budget.
 
 What a layer loses by few bits is measured one layer at a time: the relative change of the results
 on data where its weights alone are rounded. Layers begin with the most bits. Then the one whose

@@ -1,4 +1,4 @@
-"""Ranges of values, observed on data that are like those of use.
+"""Calibration: value ranges from sample data (minmax, percentile, mse, kl).
 
 Two passes over the data: the first finds the least and the greatest of each value, the second
 counts values in `BINS` bins between them where the method asks for more. The range is then
@@ -26,7 +26,7 @@ _SHRINKS = np.linspace(0.2, 1.0, 65)
 
 
 class Observer:
-    """What is known of one value: its ends, its number, and how often each bin occurs.
+    """Statistics of one value: its range, its count, and a histogram.
 
     >>> seen = Observer()
     >>> for values in (np.array([0.0, 2.0]), np.array([-1.0, 1.0])):

@@ -1,4 +1,4 @@
-"""Layers that round: what quantisation-aware training trains.
+"""Fake-quantisation layers, which round, for quantisation-aware training.
 
 A real number R in a range from Rmin to Rmax is the step Q of a scale S and a zero point Z:
 

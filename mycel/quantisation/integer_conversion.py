@@ -1,6 +1,4 @@
-"""`integers`: a network that says itself to which steps its values are rounded becomes one of
-integers, without data.
-"""
+"""`integers`: a network with fake quantisation becomes one of integers, without data."""
 
 from __future__ import annotations
 

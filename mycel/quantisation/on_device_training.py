@@ -1,4 +1,4 @@
-"""`learning`: a network of integers, some of whose parameters go on being trained in floats."""
+"""`learning`: an integer network some of whose parameters go on being trained in floats."""
 
 from __future__ import annotations
 

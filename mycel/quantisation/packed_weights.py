@@ -1,4 +1,4 @@
-"""Dense layers whose weights are steps: `packed` replaces a network's dense layers by them.
+"""Dense layers with packed quantised weights: `packed` replaces a network's dense layers by them.
 
 What `quantise_weights` does to a graph is done to Cells here, so that a network stays one of layers
 that can be saved, loaded and called. Values that a layer reads are observed on data where a method

@@ -1,10 +1,10 @@
-"""`quantise`: a trained network becomes one of integers, without training it again.
+"""Post-training quantisation (`quantise`): a trained network becomes one of integers.
 
 The network is staged outside of training and its parameters become constants. Normalisations fold
 into weights; then come the corrections that were asked for, each graph → graph. Masks of attention
-become as low as they need be (`masks`). Ranges are observed on the data, values and weights are
-rounded to their scales, and the rounded graph is lowered to arithmetic of integers. What is
-measured of the result decides whether it is given at all.
+become as low as they need be (`attention_masks`). Ranges are observed on the data, values and
+weights are rounded to their scales, and the rounded graph is lowered to arithmetic of integers.
+What is measured of the result decides whether it is given at all.
 """
 
 from __future__ import annotations

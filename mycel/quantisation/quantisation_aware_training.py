@@ -1,4 +1,4 @@
-"""Quantisation-aware training: a network's layers are replaced by layers that round."""
+"""Quantisation-aware training: replaces a network's layers by layers that round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantised networks: what `quantise` gives."""
+"""Quantised networks: the result of `quantise`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass
 class Report:
-    """What is known of a quantised network.
+    """The report on a quantised network.
 
     `floats` are the operations that stayed in floats although they were asked for, with the reason;
     `bytes` are those of the constants, `float_bytes` those of the network before. `measure`,

@@ -1,4 +1,4 @@
-"""Networks of which only the weights have few bits, and such that round values as they come.
+"""Weight-only quantisation, and dynamic quantisation of activations (``values="dynamic"``).
 
 `quantise_weights` keeps floats for values. Weights of products and convolutions are steps with a
 scale for each channel, or in products for each group of inputs of each channel, and become floats

@@ -1,4 +1,4 @@
-"""Rounding of weights by what it does to results, on data.
+"""Data-driven rounding of weights: AdaRound, GPTQ and bias correction.
 
 What a layer reads, one row for each position of its result, gives H = X'X. Weights W and their
 steps' numbers V differ in the results by the sum over channels of (W - V)' H (W - V), which both

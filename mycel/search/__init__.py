@@ -1,4 +1,4 @@
-"""Architecture search: once-for-all networks, tables of costs by device, evolution under limits."""
+"""Neural architecture search: once-for-all networks, cost tables by device, evolution."""
 
 from mycel._src.foundation.public_names import listing as _listing
 from mycel.search.architecture import Architecture, Block

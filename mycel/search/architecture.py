@@ -1,4 +1,4 @@
-"""Architectures as values: what a plain network is made of, in a form that files hold.
+"""Architecture descriptions: what a plain network is made of, in a form that files hold.
 
 An architecture is a first convolution, inverted residual blocks (Sandler et al., "MobileNetV2",
 2018) and a classifier over the mean of the last features. Signals have one row: the shape

@@ -1,4 +1,4 @@
-"""Bundled tables of costs, and the operators that are measured for them.
+"""Bundled cost tables, and the operators that are measured for them.
 
 `tools/device_tables.py` measures them anew. They cover the sizes of networks for microcontrollers:
 up to 128 channels and images of up to 32 by 32 values.

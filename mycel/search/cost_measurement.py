@@ -1,4 +1,4 @@
-"""What operators and networks cost on a device: built for it, and counted there.
+"""Measures what operators and networks cost on a device: built for it, and counted there.
 
 Networks are made of integers of 8 bits at both ends, built, and run on the emulated board of the
 device, which counts instructions exactly. On the host (``"host"``) an instruction is a nanosecond

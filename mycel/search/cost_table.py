@@ -1,4 +1,4 @@
-"""Tables of costs by device: operators that were measured, and what others are likely to cost.
+"""Cost tables by device: measured operators, and interpolated costs of others.
 
 An operator that is in a table costs what was measured. Another one is interpolated within its kind:
 a sum of products, weights, inputs, outputs and a constant, with factors that are not negative and

@@ -1,4 +1,4 @@
-"""Evolutionary search for the networks of a space that are best under limits.
+"""Evolutionary multi-objective search of a space of networks, under limits.
 
 A population of points is scored. The next one is made of the better half by crossing and mutation:
 points are ranked by the fronts that they are on (no point of a front is worse than another in all

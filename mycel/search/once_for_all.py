@@ -1,5 +1,6 @@
-"""Once-for-all networks: one set of weights, of which a part is active (Cai et al., "Once-for-All",
-2020).
+"""Once-for-all networks: weight-sharing supernets, of which a part is active (Cai et al., 2020).
+
+The paper is "Once-for-All".
 
 Widths, depths, kernels and resolutions are chosen. All sub-networks are one program: masks, which
 are parameters that nothing trains, set to 0 what is not active. So a choice compiles nothing, and a

@@ -1,4 +1,4 @@
-"""What a network is made of, as operators with sizes: what tables of costs have rows for.
+"""Lists a network's operators with their sizes: what cost tables have rows for.
 
 The layers of a network are seen by hooks while it runs once on zeros. Convolutions, products, sums
 of two tensors and means are operators; normalisations are folded into convolutions and activations

@@ -1,4 +1,4 @@
-"""Training of once-for-all networks: the sandwich rule, distillation in place, progressive opening.
+"""Progressive shrinking: trains once-for-all networks (sandwich rule, in-place distillation).
 
 Each step trains the largest sub-network on labels, then the smallest and some drawn at random on
 what the largest gave (Yu and Huang, "Universally Slimmable Networks", 2019). Their gradients are

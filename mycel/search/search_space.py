@@ -1,4 +1,4 @@
-"""Spaces of networks: named choices, and points in them.
+"""Search spaces of networks: named choices, and points in them.
 
 A space maps names to the options of each. A point has one option for every name. All that is random
 is drawn from a generator that the caller gives, so that equal seeds give equal points. Names that

@@ -1,4 +1,4 @@
-"""The tensor engine: operators written element by element, compiled and differentiated.
+"""The tensor engine: custom operators written element by element, compiled and differentiated.
 
 `operator` makes an operation of a Python function over elements of tensors; the other names are the
 words that such functions use.

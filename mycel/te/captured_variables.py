@@ -1,4 +1,4 @@
-"""What operators read from outside: variables of modules and of functions around, and attributes.
+"""Captured variables of operators: what their functions read of modules, closures and attributes.
 
 They are known when an operator is compiled. Each is compared before the program is used again, so
 that a program is of the values that are there now.

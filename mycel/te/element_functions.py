@@ -1,4 +1,4 @@
-"""The functions of elements that operators use: those of this module, of math and of NumPy.
+"""Element functions that operators may call: those of this module, of `math` and of NumPy.
 
 Outside of an operator those of this module raise TypeError.
 """

@@ -1,4 +1,4 @@
-"""The words of the operator language: arrays and ranges.
+"""The operator language: arrays and ranges.
 
 Outside of an operator these are ordinary functions that only describe; the tracer gives them their
 meaning.

@@ -1,4 +1,4 @@
-"""Accounts of operators: their loops, their schedule, and what runs for certain arguments."""
+"""Reports on operators: their loops, their schedule, and what runs for certain arguments."""
 
 from __future__ import annotations
 

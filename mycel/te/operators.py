@@ -1,4 +1,4 @@
-"""`te.operator`: a function over elements as an operation on tensors."""
+"""`te.operator`: makes an operation on tensors of a Python function over elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search for the schedule by which an operator runs fastest on certain inputs.
+"""Schedule search (auto-tuning): finds the fastest schedule of an operator for certain inputs.
 
 Candidates are drawn at first at random, then by changes of the fastest
 (`mycel.te.schedule_sketches`); all of them are legal. Each is compiled, which is not part of

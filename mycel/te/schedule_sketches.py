@@ -1,4 +1,4 @@
-"""Schedules drawn by choices, for a search among them.
+"""Schedule sketches: random legal schedules, decoded from a list of numbers, for the search.
 
 A `Tape` is a list of numbers, each of which decides one choice; where it ends, it goes on at
 random. A sketch goes over the loops of a program and applies words by such choices: it computes
@@ -56,7 +56,7 @@ class Tape:
 
 
 def sketch(s: Schedule, t: Tape) -> None:
-    """Apply the words that a tape chooses to a schedule that has none."""
+    """Apply the transformations that a tape chooses to a schedule that has none."""
     for array in s.program.locals:
         if t.chance(0.5):
             _fused(s, t, array.name)

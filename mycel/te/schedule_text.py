@@ -1,4 +1,4 @@
-"""Words of schedules as text, as a user would write them."""
+"""Prints schedules as a user would write them."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class Schedule:
-    """The loops of an operator, and the words that change them.
+    """The loops of an operator, and the methods (*words*) that change them.
 
     A loop is named as the operator names its variable, or by what a word returned, which may be
     used in sums and products as the index it stands for.

@@ -1,4 +1,4 @@
-"""From a Python function to a loop program.
+"""Symbolic interpretation of a Python function's syntax tree, which gives a loop program.
 
 The function's syntax is interpreted over symbols. Loops' variables and sizes are dimensions, reads
 of arrays are formulas; all else is ordinary Python: numbers, shapes, element types, functions. What

@@ -1,4 +1,4 @@
-"""The values of an operator while it is traced: arrays, elements, and numbers made of them.
+"""Symbolic values of the operator tracer: arrays, elements, and numbers computed from them.
 
 A `Tracer` collects statements in frames, one for the function and one for each open loop. Numbers
 are Python's own, dimensions (indices and sizes) and formulas; what can be computed at once is.

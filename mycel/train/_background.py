@@ -1,4 +1,4 @@
-"""Work beside the training thread: batches prepared ahead, and tasks done later in order.
+"""Background threads of training: prefetched batches, and deferred tasks run in order.
 
 `Ahead` runs an iterator in a thread and keeps its items in a bounded queue: as many as fit into
 `BYTES`, two at least. An error of the iterator comes after the items before it and is raised in the

@@ -1,5 +1,4 @@
-"""Datasets as Model sees them: epochs of batches, each a tuple of tensors in the order of the
-columns.
+"""Datasets as `Model` sees them: epochs of batches, each a tuple of tensors in column order.
 
 A dataset is anything with `get_dataset_size` and `create_tuple_iterator` or `create_dict_iterator`,
 whose iterator gives one epoch for each ``for`` over it. Epochs of `sink_size` batches continue in

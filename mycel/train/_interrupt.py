@@ -1,4 +1,4 @@
-"""Ctrl-C during training: stop between steps, not within one, and at once while nothing is done."""
+"""Ctrl-C during training: stops between steps, not within one; at once while nothing is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How `Model`'s networks are divided among devices, without running them."""
+"""Layout inference: how `Model`'s networks are divided among devices, without running them."""
 
 from __future__ import annotations
 

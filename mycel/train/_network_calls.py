@@ -1,6 +1,4 @@
-"""How `Model` calls networks: losses that are functions, networks that ranks divide, and checks of
-arguments and batches.
-"""
+"""How `Model` calls networks: function losses, divided networks, checks of arguments."""
 
 from __future__ import annotations
 

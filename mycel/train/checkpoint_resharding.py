@@ -1,5 +1,4 @@
-"""Parameters as boxes: the part of a parameter that a rank holds by a layout, and how the box of
-one layout is filled from those of another.
+"""Resharding of checkpoints: slices (*boxes*) of one layout filled from those of another.
 
 By its layout (`strategies`) a rank holds a box of each parameter: part k of n along each axis.
 Ranks that hold the same box are interchangeable. Elements are moved, never computed with.

@@ -1,8 +1,8 @@
-"""Checkpoints of several devices as files: split, merged, and split differently, in one process.
+"""Distributed checkpoints as files: split, merged and resharded in one process.
 
 A parameter for another layout is the box that the target rank should have, filled from the boxes of
-the source ranks that overlap it (`layout_boxes`). Any file that has the parameter can serve, first
-the one in the target rank's own place, so that checkpoints without repetitions
+the source ranks that overlap it (`checkpoint_resharding`). Any file that has the parameter can
+serve, first the one in the target rank's own place, so that checkpoints without repetitions
 (`remove_redundancy`) are read as others are. Splitting and merging a checkpoint changes no bit.
 
 A parameter that the source strategy does not name is whole on every rank; one that the target

@@ -1,4 +1,4 @@
-"""`find_learning_rate`: a trial of growing learning rates (Smith, 2017).
+"""`find_learning_rate`: the learning-rate range test (Smith, 2017).
 
 The model trains for a number of steps while its learning rate grows by a constant factor. Losses
 are averaged with exponentially falling weights, corrected for their beginning. The rate at which

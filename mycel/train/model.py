@@ -1,5 +1,4 @@
-"""Model: training, evaluating and predicting with a network, a loss function, an optimizer and
-metrics.
+"""Model: trains, evaluates and predicts with a network, a loss, an optimizer and metrics.
 
 One training step is one call of `train_network`, a Cell that computes the loss, differentiates it
 and updates the parameters; in GRAPH_MODE it is compiled as one program. Between the steps,

@@ -1,4 +1,4 @@
-"""What a rank saves of tensors that the ranks have apart, and how that is told in strategy files.
+"""Parameter slices: the part of a sharded parameter that a rank saves, and its strategy-file entry.
 
 A strategy file says which mesh axes cut which axis of a parameter into equal parts. A layout that
 it cannot say (unequal parts, a stretch inside of an axis) is saved whole by every rank.

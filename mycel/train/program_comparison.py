@@ -1,4 +1,4 @@
-"""`diverge`: the first operation at which two programs give different values.
+"""`diverge`: finds the first operation at which two programs give different values.
 
 Both programs are staged for the inputs, and the values of all of their operations computed at once.
 An operation of one *meets* the other program where that has a value of its shape that is equal

@@ -1,4 +1,4 @@
-"""The options of saving that checkpoints and callbacks share."""
+"""Options of saving that checkpoints and callbacks share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The preparation of networks and models for the second-order optimizer `mycel.nn.thor`."""
+"""Prepares networks and models for the second-order optimizer `mycel.nn.thor`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Checkpoints of networks and optimizers: saving, loading, and putting loaded values into a
-network.
+"""Checkpoints of networks and optimizers: saving, loading, and loading into a network.
 
 A checkpoint maps names to tensors and strings; `checkpoint_format` has the file formats. Saving is
 atomic, so a file always holds a whole checkpoint. Asynchronous saves copy the values first and are

@@ -1,5 +1,4 @@
-"""Checkpoints in several safetensors files with an index, as the Hugging Face libraries write and
-read them.
+"""Sharded checkpoints: several safetensors files with an index, as Hugging Face's libraries use.
 
 ``name.safetensors.index.json`` holds the sum of the tensors' bytes and, for every tensor, the name
 of its file, ``name-00001-of-00003.safetensors`` and so on. A file takes tensors in order up to the

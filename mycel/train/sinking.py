@@ -1,9 +1,9 @@
-"""Sinking: steps that run on many batches of a dataset per call, with no Python in between.
+"""Data sinking: many training steps per call, in a native loop over batches of a dataset.
 
-`data_sink` makes such a function of a step and a dataset. It and `Model` use `Runner`, which runs
-rounds of a native loop (`compiled.repeated_execution`) over the batches that are ready, in
-stretches of at most `STRETCH` seconds, so that Ctrl-C takes effect. The division of a sink into
-stretches changes no result.
+`data_sink` makes a function that runs such steps of a step function and a dataset. It and `Model`
+use `Runner`, which runs rounds of a native loop (`compiled.repeated_execution`), with no Python in
+between, over the batches that are ready, in stretches of at most `STRETCH` seconds, so that Ctrl-C
+takes effect. The division of a sink into stretches changes no result.
 """
 
 from __future__ import annotations

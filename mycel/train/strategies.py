@@ -1,5 +1,4 @@
-"""The division of parameters among several devices: MindSpore's strategy files, and the part of a
-parameter that a rank holds by them.
+"""Strategy files of MindSpore: how parameters are divided among devices, and a rank's slice.
 
 A strategy file is a Protocol Buffers message, or JSON of the same names where the file's name ends
 in ".json"::

@@ -1,8 +1,7 @@
-"""Checkpoints of all ranks for a whole network: merged into safetensors files, and loaded in the
-parts that a process needs.
+"""Unified checkpoints: those of all ranks merged into safetensors files, and loaded in parts.
 
-`layout_boxes` moves the elements; `distributed_checkpoints` finds the part of each rank from a
-strategy.
+`checkpoint_resharding` moves the elements; `distributed_checkpoints` finds the part of each rank
+from a strategy.
 """
 
 from __future__ import annotations

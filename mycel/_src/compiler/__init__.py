@@ -1,1 +1,1 @@
-"""Graphs: their types, primitives and loop programs, and functions from graphs to graphs."""
+"""The compiler: the graph IR, primitives, loop programs, graph transforms, and transports."""

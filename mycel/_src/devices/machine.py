@@ -1,5 +1,4 @@
-"""The machine that a program runs on, as MindSpore's programs query and configure it: one device,
-which is the processor.
+"""The local device (the processor), as MindSpore's programs query and configure it.
 
 Functions without a meaning for it are accepted, so that programs for other devices run; they do
 nothing, and their descriptions say so.

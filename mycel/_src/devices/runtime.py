@@ -1,5 +1,6 @@
-"""The memory of tensors and compiled functions: how much is in use, the most that was in use, and a
-limit; and the caches of earlier work.
+"""Memory statistics and limits of tensors and compiled functions, and the in-memory caches.
+
+Statistics are what is in use and the most that was in use.
 
 All memory comes from one allocator. *Allocated* memory is in use by tensors and the arenas of
 compiled functions; a compiled function keeps a small arena for its next run. *Reserved* memory is

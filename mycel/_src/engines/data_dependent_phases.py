@@ -1,4 +1,6 @@
-"""Programs whose sizes depend on data: a graph is cut at its `positions` nodes into phases.
+"""Graphs with data-dependent sizes (masks), cut into phases that run once their sizes are known.
+
+A graph is cut at its `positions` nodes (`prims.nonzero_positions`).
 
 Each phase runs when the sizes that it needs are known. The level of a node is the number of steps
 of finding positions that must come before it: those that it depends on, and those whose counts

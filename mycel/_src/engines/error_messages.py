@@ -1,4 +1,4 @@
-"""Errors of compiled code, which name the operation, the types, the user's line and a mend."""
+"""Error messages of compiled code: the operation, the types, the user's line, and a remedy."""
 
 from __future__ import annotations
 

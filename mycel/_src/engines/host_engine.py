@@ -1,6 +1,6 @@
 """The common base of engines whose buffers lie in the host's memory.
 
-They share one allocator (`buffers`) and the machine's memory (`capacity`).
+They share one allocator (`buffers`) and the machine's memory (`host_memory`).
 """
 
 from __future__ import annotations

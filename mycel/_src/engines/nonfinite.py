@@ -1,4 +1,4 @@
-"""Finding the operation that gives the first NaN or infinity.
+"""Finds the operation that first gives NaN or infinity (``check_nan=True``).
 
 With ``set_context(check_nan=True)`` every program that the engines compile is *checked*: after a
 run its results are examined, in two passes over the memory without a copy. Only where one is not

@@ -1,4 +1,4 @@
-"""Running a graph operation by operation, each as a separate program, as eager execution does."""
+"""Runs a graph one operation at a time, each as a program of its own, as eager execution does."""
 
 from __future__ import annotations
 

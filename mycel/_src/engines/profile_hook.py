@@ -1,4 +1,4 @@
-"""A profile hook that reports frames of unknown code, by which staging notices calls from native
+"""A Python profile hook that reports unknown frames, so that staging notices calls from native
 code.
 
 This one uses Python's own profiler and serves every engine; an engine that generates code may

@@ -1,4 +1,4 @@
-"""Programs that one call runs many times, for engines that run them one after the other."""
+"""Runs a program for many rounds in one call, for engines without a native loop of their own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ALIGNED = 64
 
 
 class Repeatable(Protocol):
-    """What is asked of a program: its entry, the types of its outputs, and which are aliased."""
+    """What a program must have to be repeated: its entry, output types, and aliased outputs."""
 
     @property
     def entry(self) -> Entry: ...

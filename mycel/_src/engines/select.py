@@ -1,5 +1,4 @@
-"""The choice of the engine, and entries of primitives and graphs: functions from buffers to
-buffers.
+"""Engine selection and registration; entries of primitives and graphs (functions on buffers).
 
 Every engine registers here and nowhere else. The environment variable `MYCEL_ENGINE` names the one
 that the whole process uses, or the option `engine` of `set_context` before anything is compiled:

@@ -1,4 +1,4 @@
-"""Programs of small graphs that differ in sizes alone.
+"""Shape sharing: small graphs that differ only in sizes run as one program with symbolic sizes.
 
 An operation that is called with ever new sizes is not lowered for each of them. The first `ALONE`
 graphs of one structure are compiled for themselves. Then the numbers that differ, in the types of

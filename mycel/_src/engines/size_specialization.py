@@ -1,4 +1,4 @@
-"""Programs of graphs with symbolic sizes, for every engine.
+"""Programs per tuple of actual sizes, for graphs with symbolic sizes, on every engine.
 
 `programs_of` remembers those of a graph as long as the graph lives. `Specialized` serves an engine
 without code for all sizes at once: it compiles the graph for each tuple of actual sizes, and

@@ -1,4 +1,4 @@
-"""Checks of arguments: a function for each kind of value, and one wording for all that is refused.
+"""Argument validation: a check for each kind of value, with uniform error messages.
 
 Each takes the owner (the function or class that the user called), the parameter's name and the
 value, and returns the value with its static type. The message of an error reads "{owner}:

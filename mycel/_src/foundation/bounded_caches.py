@@ -1,4 +1,4 @@
-"""Caches in memory: bounded tables of results that were found or made before.
+"""Bounded in-memory caches: tables of results that may be evicted and made again.
 
 Every table of the package that may forget is a `Remembered`: it is bounded, has a name by which
 `sizes` shows it, and is emptied by `forget`, together with all others, or alone when one of the
@@ -108,7 +108,7 @@ class Remembered(Generic[K, V]):
         """Remove the entry of a key when an object is gone; the key must have a hash of C's."""
         if key not in self._ends:
             tables: tuple[dict[K, Any], ...] = (self.recent, self.earlier, self._ends)
-            # No step of Python's: see `ends.py`.
+            # No step of Python's: see `finalization.py`.
             self._ends[key] = [ref(owner, partial(table.pop, key)) for table in tables]
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""`Callback`: the base of what a training calls, for those below `train` that are called too."""
+"""`Callback`: the base class of training callbacks, for modules below `train` that need it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers that others' files and programs have for types of elements, by our names."""
+"""Numeric codes of element types in other formats and programs, by Mycel's names."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from mycel._src.foundation.package import FOLDER
 
 __all__ = ["ROOMS", "install", "renamed"]
 
-# Where each package is that was one of `mycel`.
+# Where each former package of `mycel` is now.
 ROOMS = {"base": "foundation"} | {
     room: f"{wing}{room}"
     for wing, rooms in (

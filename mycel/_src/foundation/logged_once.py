@@ -1,4 +1,4 @@
-"""What is said once: that an argument has no effect, or a warning."""
+"""Messages logged once: warnings, and notes that an argument has no effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that other frameworks have and Mycel has not, with what to write instead.
+"""Migration hints: names of other frameworks that raise an error saying what to write instead.
 
 Each is an attribute of a class that is not there: `hasattr` is False, and using it raises an
 AttributeError that says what to write. Objects and subclasses may have attributes of these names.

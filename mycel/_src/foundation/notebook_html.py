@@ -1,4 +1,4 @@
-"""Small pieces of HTML that notebooks show of objects: a line of facts above bounded text."""
+"""HTML for notebooks: a line of facts above bounded text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of Python's objects beside element types, as MindSpore names them.
+"""MindSpore's types of Python objects other than element types.
 
 They describe lists, tuples, strings, numbers, None, functions, and tensors of an element type. A
 type is an immutable value: two of the same form are equal and hash alike. `Int` and `Number` are

@@ -1,4 +1,4 @@
-"""Where this package lies: the folder of `mycel`."""
+"""The folder of the `mycel` package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `dir` shows of public modules: their public names, without what their sources import."""
+"""`dir` of public modules: their public names, without what their sources import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nested containers as a flat list of leaves and a hashable structure, and back.
+"""Pytrees: nested containers as a flat list of leaves and a hashable structure, and back.
 
 Containers are tuples, named tuples, lists, dicts (in insertion order) and dataclass instances;
 everything else is a leaf. A dataclass that names fields in `TREE_LEAVES` has these alone as

@@ -1,4 +1,4 @@
-"""Spans of time that Python code spends in each phase, recorded while a profile asks for them.
+"""Profiling spans of Python code: the time of each phase, recorded while a profile asks for it.
 
 `timed` marks a function as a phase. A profile puts a list into `sinks`, and while it is there each
 call adds a `Span` to it; otherwise a call costs one comparison more.

@@ -1,4 +1,4 @@
-"""What the collectives of a rank's graph send, exactly, before anything runs.
+"""Communication volume: the bytes and messages of a rank's graph, exactly, before anything runs.
 
 Bytes and messages are those of the ring algorithms (`transport.collective_volume`), by which
 `transport.counting_transport` counts what runs. What a rank sends to other stages of a pipeline is

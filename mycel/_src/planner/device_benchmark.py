@@ -1,4 +1,4 @@
-"""What this machine does in a second, measured with the engine in force.
+"""Microbenchmarks: this machine's throughput and bandwidth, measured with the engine in force.
 
 Each figure is the best of several runs of one small graph, so that what else runs at the time
 matters little; all of them together take a second or two. Products and convolutions are measured

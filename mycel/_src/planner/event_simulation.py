@@ -1,4 +1,4 @@
-"""Programs in time: when each kernel and each message of a rank begins and ends, and its memory.
+"""Discrete-event simulation of a rank's program: kernels, messages and memory over time.
 
 All ranks that run the same graph are equal, so one of them stands for all, and thousands of devices
 cost no more than one. A rank has a stream for computation and one for each channel of the topology.

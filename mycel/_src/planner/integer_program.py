@@ -1,4 +1,4 @@
-"""The integer program of a problem, solved by HiGHS.
+"""The planning problem as an integer program, solved by HiGHS.
 
 A binary variable says of each alternative whether it is chosen, and one is chosen of each item. For
 each user of a link *flows* say which layout is made from which alternative of the source: they sum

@@ -1,4 +1,4 @@
-"""The kernels of a graph, what each computes and moves, and what that takes on a device.
+"""Cost model of kernels: the fused kernels of a graph, their work and traffic, their time.
 
 An engine fuses. Here it is taken into account roughly, for any device:
 

@@ -1,9 +1,9 @@
-"""When the nodes of a graph run, and which of their values lie in memory.
+"""Liveness of kernels: the order in which fused kernels run, and which values are live when.
 
-Nodes that are fused are one kernel (`work.tasks_of`): a value that no other kernel needs is never
-stored. Kernels run in the order of the graph, except that one whose operands are there runs at once
-if it frees as many bytes as it takes, alone or with those that it makes ready. So gradients of
-weights and the updates that consume them do not wait for the end, as in programs of the native
+Nodes that are fused are one kernel (`kernel_cost.tasks_of`): a value that no other kernel needs is
+never stored. Kernels run in the order of the graph, except that one whose operands are there runs
+at once if it frees as many bytes as it takes, alone or with those that it makes ready. So gradients
+of weights and the updates that consume them do not wait for the end, as in programs of the native
 engine. The sizes are those of the graph as a whole: every rank has about the same share of all.
 """
 

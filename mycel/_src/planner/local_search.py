@@ -1,9 +1,9 @@
-"""Assignments made cheaper, one item after the other.
+"""Local search: improves an assignment by changing one item at a time.
 
 Each item takes its best alternative while the others stay as they are, in sweeps over all items and
 then over those near a change. What a link costs by the alternatives of one end is a row or a column
 of its table; of links of several users, the layouts that others ask for cost nothing more. Where
-there is a limit of memory, no change leaves a moment with less room than it has.
+there is a limit of memory, no change makes a moment exceed it, or exceed it by more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Plans that have names, as layouts of a graph's inputs; all else follows from these by search.
+"""Named parallelism plans (data, ZeRO, Megatron), as layouts of a graph's inputs.
+
+Everything else follows from these by search.
 
 Inputs that outputs replace are parameters and states: parameters if a product, a convolution or
 another costly node uses them, states otherwise. The other inputs are data, and their first axis is

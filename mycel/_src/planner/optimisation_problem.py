@@ -1,4 +1,4 @@
-"""Problems of the planner: items with alternatives, and links that cost what their choices ask for.
+"""The planner's optimisation problem: items with alternatives, and links with pairwise costs.
 
 An *item* is a node of a graph or one of its inputs; its *alternatives* are the ways in which it may
 be divided, each with the seconds it computes and the bytes it holds. A *link* is a value: its

@@ -1,4 +1,4 @@
-"""Pipelines: where a sequence of blocks is cut into stages, and in which order stages work.
+"""Pipeline partitioning and schedules: where to cut blocks into stages; GPipe, 1F1B, interleaved.
 
 *Cuts.* Blocks are in the order of the graph, each with its seconds and bytes, and `moved[i]` are
 the seconds of passing on what block i gives. The slowest stage decides the rate, so the cut with

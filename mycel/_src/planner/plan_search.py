@@ -1,16 +1,16 @@
-"""The search of the cheapest assignment of a problem.
+"""Plan search: finds the cheapest assignment of a planning problem.
 
-Small problems are solved exactly: `reduction` takes out what can be decided without loss, and the
-integer program of the core is solved to a gap of zero. First the limit of memory is left out; if
-the solution fits all the same, it is the optimum, and else the program has the limit in it.
+Small problems are solved exactly: `problem_reduction` takes out what can be decided without loss,
+and the integer program of the core is solved to a gap of zero. First the limit of memory is left
+out; if the solution fits all the same, it is the optimum, and else the program has the limit in it.
 
 In large problems items that are tied choose alike, and in very large ones those of repeated blocks
-(`repeats`) too. What is left is solved by `elimination`. Where the result does not fit, bytes at
-the fullest moments get a price (Lagrange's relaxation; Everett, 1963): the optimum under a price is
-the best of all assignments that hold as little, and the lowest price is wanted that makes it fit.
-Each of the *starts*, as data parallelism, in which some items are fixed, is completed with repeated
-blocks alike and then item by item (`improving`). The cheapest of all is improved item by item
-without ties, and is the answer, so it is never dearer than any of these.
+(`repeated_blocks`) too. What is left is solved by `variable_elimination`. Where the result does not
+fit, bytes at the fullest moments get a price (Lagrange's relaxation; Everett, 1963): the optimum
+under a price is the best of all assignments that hold as little, and the lowest price is wanted
+that makes it fit. Each of the *starts*, as data parallelism, in which some items are fixed, is
+completed with repeated blocks alike and then item by item (`local_search`). The cheapest of all is
+improved item by item without ties, and is the answer, so it is never dearer than any of these.
 
 Modes are MindSpore's: "dynamic_programming" is the search above, and "recursive_programming"
 decides one axis of the mesh after the other, what was decided of earlier ones being fixed.

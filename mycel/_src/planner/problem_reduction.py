@@ -1,4 +1,4 @@
-"""Problems made smaller without losing their best assignments.
+"""Exact reductions of a planning problem, which keep its best assignments.
 
 Links of one user are matrices between two items. An item with no matrix left takes its cheapest
 alternative. One with a single neighbour costs, for each choice of the neighbour, its cheapest

@@ -1,4 +1,4 @@
-"""The seconds and the bytes of bringing tensors from layouts to others, as tables.
+"""Resharding cost: seconds and bytes between pairs of layouts of a tensor, as tables.
 
 Which moves a way has depends on the *forms* of its two layouts, which have of each part the tensor
 axis and the mesh axes, and sizes only where it does not divide evenly. So tensors of all shapes

@@ -1,14 +1,14 @@
-"""The planner's problem of a graph on a mesh: what may be divided, and what each division costs.
+"""Builds the planning problem of a graph on a mesh: possible divisions and their costs.
 
 Each node is an item whose alternatives are its divisions, each input one whose alternatives are its
 layouts; each value is a link from its maker to its users, whose table is the seconds of the way
 from the maker's layout to the one that a user's division implies. An output is wanted in its
 layout: that of the input it is written to, a given one, or with nothing pending.
 
-What is stored, and when nodes run, is that of the fused kernels (`moments`). An input is held all
-the time, and a value from its node to the last user, or to the last user of what is only a view of
-it. A copy in another layout is held from the first user to the last. Where values are small and
-gone at once nothing is counted: what matters is what waits for the backward pass.
+What is stored, and when nodes run, is that of the fused kernels (`kernel_liveness`). An input is
+held all the time, and a value from its node to the last user, or to the last user of what is only a
+view of it. A copy in another layout is held from the first user to the last. Where values are small
+and gone at once nothing is counted: what matters is what waits for the backward pass.
 
 Element-wise nodes follow their operand of the same shape: in large problems they choose alike.
 """

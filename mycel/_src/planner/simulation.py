@@ -1,4 +1,4 @@
-"""Simulations of whole programs on many devices: step time, memory, bubbles, and a picture.
+"""Simulation of a training program on many devices: step time, memory, pipeline bubbles, a chart.
 
 A program is the graph that all ranks run, or a `Pipeline` of stages. The devices of one stage run
 one graph and are equal, so there is a `Class` of devices for each stage, and one for a graph. Each

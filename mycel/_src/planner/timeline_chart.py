@@ -1,4 +1,4 @@
-"""Pictures of who does what when: a row for each stream or stage, a bar for each piece of work.
+"""Timeline charts (Gantt): a row for each stream or stage, a bar for each piece of work.
 
 SVG is written by hand; other formats are matplotlib's, where it is installed. Bars that would be
 thinner than a third of a point are joined with what follows them in their row.

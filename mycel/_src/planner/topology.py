@@ -1,4 +1,4 @@
-"""Devices and the links between them: what one computes in a second, and what a collective takes.
+"""Hardware model: devices, the links between them, and the time of computation and collectives.
 
 A topology has one kind of device and a link for each axis of a mesh. A message of b bytes over a
 link takes latency + b / bandwidth, where `bandwidth` is what one rank sends in a second while all

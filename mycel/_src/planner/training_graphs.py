@@ -1,4 +1,4 @@
-"""Graphs of training steps, made from graphs of types alone: what pipelines are made of.
+"""Graphs of training steps (forward, backward, Adam), made from types, for planning pipelines.
 
 A stage's step is its forward graph and the derivative by all of its inputs. Its update sums the
 gradients of all ranks along some axes of a mesh and changes the parameters by Adam, whose two

@@ -1,4 +1,4 @@
-"""The exact minimum of a problem without a limit, by eliminating one item after the other.
+"""Variable elimination: the exact minimum of a planning problem without a memory limit.
 
 Everything that costs is a table over the choices of some items. Eliminating an item adds up the
 tables that it is in and takes the minimum over its alternatives, which is a table over its

@@ -1,1 +1,1 @@
-"""From Python functions to graphs: compiled functions and gradients, on one device and on many."""
+"""Staging of Python functions into graphs: `jit`, derivatives, and parallel programs."""

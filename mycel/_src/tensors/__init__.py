@@ -1,1 +1,1 @@
-"""Tensors, parameters and Cells, and operations on them as they come."""
+"""Tensors, parameters and Cells, and eager operations on them."""

@@ -1,1 +1,1 @@
-"""Mycel's own graph files: their format, its writer and reader, and the checks of what is read."""
+"""Mycel's own graph files: format, writer, reader, and validation of what is read."""

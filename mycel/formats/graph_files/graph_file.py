@@ -1,5 +1,6 @@
-"""Graph files: Mycel's own ``.mindir`` format, which holds a whole network without its Python
-source, and its writer; `mycel.formats.graph_files.graph_reader` reads it.
+"""Mycel's own ``.mindir`` format, a whole network without its Python source, and its writer.
+
+`mycel.formats.graph_files.graph_reader` reads it.
 
 All integers are little-endian::
 

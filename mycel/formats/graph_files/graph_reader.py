@@ -2,7 +2,7 @@
 
 Reading executes nothing. It first checks the digest, which finds damage but no forgery, as it needs
 no key. Then it checks every index and every form, infers every type anew, and has the whole graph
-verified (`graph_check`), so that a file can say nothing that a program could not.
+verified (`graph_files.validation`), so that a file can say nothing that a program could not.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def read_model(file: BinaryIO, path: str) -> Model:
 
 def check_loaded(model: Model, path: str) -> None:
     """Raise GraphFileError for a model that a well-formed file may hold but that no network could
-    have made; see `graph_check`.
+    have made; see `graph_files.validation`.
     """
     given = len(model.graph.inputs) - len(model.states)
     counter = [0]

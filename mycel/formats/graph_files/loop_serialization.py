@@ -1,4 +1,4 @@
-"""Loop programs of operators in graph files, and what is asked of them when they are read.
+"""Serialisation of loop programs in graph files, and their validation when read.
 
 A program is an object with the names and shapes of its arrays, its formulas as a list in which each
 names earlier ones by number, and its statements as nested lists. Schedules are not part of it: the

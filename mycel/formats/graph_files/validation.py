@@ -1,4 +1,4 @@
-"""The checks of a graph from a file before anything is made of it.
+"""Validation of untrusted graph files: what is checked before anything is made of a graph.
 
 A digest in a file finds damage, not forgery: whoever writes another graph writes its digest too. So
 nothing in a file is trusted. Its graphs may hold only primitives that compute: none calls Python,

@@ -1,4 +1,4 @@
-"""MindSpore's own MindIR files.
+"""MindSpore's own MindIR files: their reader, and their writer (`export_rules`, `writer`).
 
 `messages` parses a file into records, `values` makes Python's values and tensors of what is in
 them, `operators` finds what of Mycel computes an operator, `evaluate` runs graphs with it, and

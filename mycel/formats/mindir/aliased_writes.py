@@ -1,4 +1,4 @@
-"""Writes into tensors that share their elements with others: refused.
+"""Refuses MindIR graphs that write into aliased tensors (views and what they show).
 
 An operator with the attribute `side_effect_mem` writes into its first input, or those of `_PLACES`.
 In MindSpore a view and what it shows then have values that differ with the kernel and with what is

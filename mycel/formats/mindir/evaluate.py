@@ -1,4 +1,4 @@
-"""The evaluation of graphs of MindIR files with tensors.
+"""The evaluator of MindIR graphs on tensors.
 
 A graph's nodes are computed in their order, with Mycel's operations; while a function is being
 compiled they become nodes of its graph. Values are tensors and Python's own. A graph that is a
@@ -7,8 +7,8 @@ value is a `Closure`, with the arguments that `Partial` gave it.
 Branches and loops are calls: ``Switch(condition, f, g)()`` calls one of two closures, and a loop is
 a header, a graph whose body calls the header again as the last thing it does. The first call of a
 header runs the loop: its body is evaluated until it comes to such a call, whose arguments are those
-of the next round (`_Again`). Where each way leads is in the graphs themselves (`tails`). Where a
-tensor decides between another round and the end in the middle of a round, both are carried with a
+of the next round (`_Again`). Where each way leads is in the graphs themselves (`tail_calls`). Where
+a tensor decides between another round and the end in the middle of a round, both are carried with a
 flag that says which it is (`_Mixed`).
 """
 

@@ -1,4 +1,4 @@
-"""Networks as MindSpore's own MindIR files: `export` with ``for_mindspore=True``.
+"""Export to MindSpore's own MindIR (``for_mindspore=True``): a rule for each primitive.
 
 Each node of the staged graph becomes one or a few of MindSpore's operators (`_RULES` and the
 tables). A primitive without a rule is opened into its definition; one without a definition is an

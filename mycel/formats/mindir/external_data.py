@@ -1,4 +1,4 @@
-"""Values that MindSpore writes to files beside a MindIR file, as it does from a gigabyte on.
+"""External data: tensors that MindSpore stores in files beside a MindIR file, from a gigabyte on.
 
 A tensor then has a place in a file of the folder ``NAME_variables``: an offset and a length. Such a
 file begins with a byte that is 1 where its numbers are little-endian.

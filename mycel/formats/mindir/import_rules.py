@@ -1,4 +1,4 @@
-"""Operators of MindIR files that are no class of operations with the same arguments, by name.
+"""Import rules of MindIR operators that no class of operations has with the same arguments.
 
 A rule is given the operator's attributes and its inputs.
 """

@@ -1,4 +1,4 @@
-"""The messages in MindSpore's MindIR files, as records.
+"""MindIR's Protocol Buffers messages, parsed into records.
 
 A file is one `ModelProto` in the wire format of Protocol Buffers: a main graph and further
 functions, each with inputs, parameters, nodes in an order in which they can be computed, and an

@@ -1,4 +1,4 @@
-"""A MindIR file of MindSpore's as a network."""
+"""Makes a Cell of a MindIR file."""
 
 from __future__ import annotations
 

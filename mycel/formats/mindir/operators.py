@@ -1,7 +1,7 @@
-"""What of Mycel computes an operator of a MindIR file.
+"""Maps each operator of a MindIR file to what of Mycel computes it.
 
-An operator has a rule in `rules`, or is the class of operations of that name: a public one, or one
-that MindSpore generates or keeps private (`mycel.compat.operations`). Of an operator whose
+An operator has a rule in `import_rules`, or is the class of operations of that name: a public one,
+or one that MindSpore generates or keeps private (`mycel.compat.operations`). Of an operator whose
 arguments are all inputs, the inputs of the call come first and the parameters of the constructor
 after them. Other operators have their parameters among their attributes.
 

@@ -1,4 +1,6 @@
-"""Where the graphs of a MindIR file end: the call that is a graph's result, and where that leads.
+"""Tail calls between the graphs of a MindIR file, and the loops that they form.
+
+A tail call is the call that is a graph's result.
 
 A loop is a cycle of such calls; its header is the graph of the cycle that others call. A graph that
 calls itself in any other way is recursion, which is refused, as are graphs that unfold to more than

@@ -1,4 +1,4 @@
-"""Python's values and tensors of the attributes in MindIR files.
+"""Converts attributes in MindIR files to Python values and tensors.
 
 A monad, which orders effects, is `MONAD`. An operator whose arguments are all inputs has words and
 element types among them as numbers: `named_argument` gives what a number stands for, by the name of

@@ -1,4 +1,4 @@
-"""The graphs, primitives and values of a MindIR file of MindSpore's, collected from a staged graph.
+"""Writes a staged graph as a MindIR file: its graphs, primitives and values.
 
 A file is one `ModelProto` message: `primitives` are operators with their attributes, nodes of a
 graph apply them (``REF::name``) to values by name, and constants are nodes, too. Operators whose

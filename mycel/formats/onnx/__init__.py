@@ -1,8 +1,8 @@
 """ONNX models: `load` makes a Cell of a file, which `mycel.export` writes.
 
 `messages` reads the file, `tensors` its arrays, `program` makes steps of its nodes by the rules of
-`rules` (`operation` has what they share, `versions` what older files differ in), and `network` is
-the Cell that runs them.
+`rules` (`operation` has what they share, `opset_versions` what older files differ in), and
+`network` is the Cell that runs them.
 """
 
 from __future__ import annotations

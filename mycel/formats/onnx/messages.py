@@ -1,4 +1,4 @@
-"""The messages of ONNX files, read from Protocol Buffers by `foundation.files.protobuf_wire`.
+"""ONNX's Protocol Buffers messages, parsed by `foundation.files.protobuf_wire` into records.
 
 A message is a dataclass whose fields are those of the message that are used; `_FIELDS` has their
 numbers and kinds. Bytes are views of the file's content and are not copied. Content is believed

@@ -1,4 +1,4 @@
-"""`load`: an ONNX model as a Cell."""
+"""Makes a Cell of an ONNX model (`load`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators of ONNX as rules over values, and what all rules share.
+"""The rules of ONNX operators: their interface, their values, and what all rules share.
 
 A value is a tensor; a *known* value, an array of NumPy (sizes, constants, strings, types of less
 than a byte), whose content rules may read while a function is staged; a list of values (a
@@ -6,7 +6,7 @@ sequence); or None (an optional that holds nothing, or an input that was left ou
 sizes of which some are symbols has elements of type object.
 
 A rule is a function ``(op, *values)``, entered by `rule` under its operator, for the newest version
-of the operator: `versions.modernized` brings older nodes into that form. By default its known
+of the operator: `opset_versions.modernized` brings older nodes into that form. By default its known
 values are made tensors before it is called; `known` names the inputs that it wants as arrays
 instead, and `raw` leaves all as they are. Where all values are known a rule of `host` computes in
 NumPy; without one the rule itself runs at once, also while a function is staged.

@@ -1,4 +1,4 @@
-"""Older versions of ONNX operators, brought into the form of the newest.
+"""Opset conversion: older versions of ONNX operators, brought into the newest form.
 
 `_CHANGES` has for each operator the versions in which its form changed, with a function that
 changes the inputs and attributes of a node from before. So rules know one form only. `NEWEST` is

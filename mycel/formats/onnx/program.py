@@ -1,4 +1,4 @@
-"""Graphs of ONNX as programs: steps that apply rules to values by name.
+"""ONNX graphs as programs: checked once, then run as steps that apply rules to named values.
 
 `built` checks a graph once, when it is loaded: every operator has a rule, every name is defined
 before it is used, and nothing is defined twice. Functions of the model become programs of their

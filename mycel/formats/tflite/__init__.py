@@ -1,5 +1,7 @@
-"""TensorFlow Lite's files: `schema` parses one into records, `rules` compute its operators with
-Mycel's operations, and `network` makes a Cell of it.
+"""A reader of TensorFlow Lite's files.
+
+`schema` parses a file into records, `rules` compute its operators with Mycel's operations, and
+`network` makes a Cell of it.
 """
 
 from __future__ import annotations

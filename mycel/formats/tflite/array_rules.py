@@ -1,4 +1,4 @@
-"""Operators of TensorFlow Lite that move, count, look up and put together elements.
+"""TensorFlow Lite's operators of data movement: they move, count, look up and join elements.
 
 Rules are as in `mycel.formats.tflite.rules`.
 """

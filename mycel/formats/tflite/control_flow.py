@@ -1,4 +1,4 @@
-"""Branches, loops and calls of TensorFlow Lite, whose parts are other graphs of the file.
+"""TensorFlow Lite's branches, loops and calls, whose bodies are other graphs of the file.
 
 `SPECIAL` has what computes them: of the operator, its inputs, and a function that gives the results
 of a graph by its number. Graphs that call each other in a circle are refused before anything runs,

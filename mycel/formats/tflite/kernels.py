@@ -1,4 +1,4 @@
-"""Quantised operators of TensorFlow Lite bit by bit, as its reference kernels compute them.
+"""Bit-exact quantised operators of TensorFlow Lite, as its reference kernels compute them.
 
 Sums are whole numbers of 32 bits, and come to the scale of the result by a multiplier of 31 bits
 and a shift, each of which rounds (gemmlowp's; Jacob et al., 2018). The real multipliers are

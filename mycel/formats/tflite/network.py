@@ -1,4 +1,4 @@
-"""A TensorFlow Lite file as a network.
+"""Makes a Cell of a TensorFlow Lite file.
 
 Quantised tensors are computed as the real numbers that they stand for: after each operator they are
 rounded to the steps of its result. That is TensorFlow Lite's arithmetic up to the rounding of

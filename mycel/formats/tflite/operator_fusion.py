@@ -1,4 +1,4 @@
-"""What several operators of TensorFlow Lite are together.
+"""Pattern matching of TensorFlow Lite operators that together are one operation.
 
 Lists of tensors become tensors when a file is made, and an entry is set by joining what lies before
 it, the entry and what lies behind it. The sizes of the parts depend on the place, so that they have

@@ -1,4 +1,4 @@
-"""Recurrent operators of TensorFlow Lite, whole where they are what Mycel has a primitive of.
+"""TensorFlow Lite's recurrent operators, as Mycel's primitive where it fits.
 
 States begin with zeros in each call: TensorFlow Lite's interpreter keeps them from call to call
 until its variables are reset, which converters do not mean.

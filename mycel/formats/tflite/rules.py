@@ -1,4 +1,4 @@
-"""TensorFlow Lite's operators by Mycel's operations.
+"""Import rules of TensorFlow Lite's operators, by Mycel's operations.
 
 A rule is given the operator and its inputs: tensors of real numbers, constants that are sizes or
 axes as NumPy arrays, None for what is absent. Images are (N, H, W, C).

@@ -1,4 +1,4 @@
-"""The tables in TensorFlow Lite's files, as records.
+"""TensorFlow Lite's FlatBuffers tables, parsed into records.
 
 A file is a FlatBuffer with the identifier TFL3: operators by codes, buffers of bytes, and graphs of
 tensors, of which operators take some and give others. The first graph is the network; operators of

@@ -1,4 +1,4 @@
-"""Values that are known while a network is staged: sizes, axes and what is computed of them.
+"""Static values of TensorFlow Lite graphs: sizes, axes and what is computed of them while staging.
 
 They are arrays of NumPy; sizes that are open are symbols in arrays of type object. `HOST` computes
 operators whose inputs are all known, and `knowable` says before anything runs which values will be.

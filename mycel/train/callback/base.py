@@ -1,4 +1,4 @@
-"""The base of callbacks, whose hooks run between the steps and epochs of training and evaluation.
+"""The callback interface: hooks that run between the steps and epochs of training and evaluation.
 
 A `Model` calls the hooks in this order, each with one `RunContext` for the whole run::
 

@@ -1,4 +1,4 @@
-"""The best checkpoints of a run: which files are kept by a watched quantity.
+"""Keeps the best checkpoints of a run, by a watched quantity.
 
 Each file has its value in it, under `VALUE`, so that a run that goes on reads the values of the
 files that the earlier one kept.

@@ -1,5 +1,4 @@
-"""Callbacks that show and keep the course of a run: losses, times, histories, and plain functions
-as hooks.
+"""Callbacks that report a run: losses, times, histories, and plain functions as hooks.
 
 A thread of the run (`RunContext.later`) prints their output in order, so that steps do not wait for
 a terminal.

@@ -1,4 +1,4 @@
-"""Progress: what a training shows while it runs, and the history that it returns.
+"""The progress bar of a training, and the history that the training returns.
 
 `Model` has one `ProgressBar` for each training, which keeps the history in any case. In a terminal
 it draws a bar on the standard error stream, else it writes a line an epoch there, and with

@@ -1,6 +1,4 @@
-"""SummaryCollector: a callback that records losses, learning rates, parameters and inputs for
-TensorBoard.
-"""
+"""SummaryCollector: records losses, learning rates, parameters and inputs for TensorBoard."""
 
 from __future__ import annotations
 

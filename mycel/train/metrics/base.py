@@ -1,5 +1,4 @@
-"""The common part of metrics: the interface, the choice of inputs, and the conversion and checks of
-predictions and labels.
+"""The metric interface: choice of inputs, conversion and checks of predictions and labels.
 
 A metric is cleared before an evaluation, updated with every batch's outputs, and evaluated at the
 end. It keeps sums in float64 or integers, so that apart from rounding the result does not depend on

@@ -1,5 +1,6 @@
-"""Rates of binary decisions: ratios of the numbers of true and false positives and negatives
-(Fawcett, Pattern Recognition Letters 27, 2006).
+"""Binary classification rates: ratios of true and false positives and negatives (Fawcett, 2006).
+
+Source: Pattern Recognition Letters 27.
 """
 
 from __future__ import annotations

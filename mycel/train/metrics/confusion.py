@@ -1,6 +1,4 @@
-"""The confusion matrix: the numbers of samples by actual class (rows) and predicted class
-(columns).
-"""
+"""The confusion matrix: sample counts by actual class (rows) and predicted class (columns)."""
 
 from __future__ import annotations
 

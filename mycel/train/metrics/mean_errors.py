@@ -1,6 +1,4 @@
-"""Metrics that average a number over samples: the loss, the mean absolute and the mean squared
-error.
-"""
+"""Mean metrics over samples: the loss, the mean absolute error, the mean squared error."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Cosine similarity, the Dice coefficient, and the sensitivity of a prediction to parts of its
-input.
+"""Cosine similarity, Dice coefficient, and occlusion sensitivity.
+
+The last is the sensitivity of a prediction to parts of its input.
 """
 
 from __future__ import annotations

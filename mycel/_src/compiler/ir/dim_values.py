@@ -1,4 +1,4 @@
-"""Values of symbolic dimensions when sizes are given to their symbols."""
+"""Evaluates symbolic dimensions, or substitutes in them, when sizes are given for their symbols."""
 
 from __future__ import annotations
 

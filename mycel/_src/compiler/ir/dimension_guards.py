@@ -1,4 +1,4 @@
-"""Decisions about symbolic dimensions, made while a program is compiled for certain sizes.
+"""Guards on symbolic dimensions: what is decided by the sizes that a program is compiled for.
 
 While `Decisions` are in force in a thread, a comparison that the bounds leave open is decided by
 the sizes that they hold (the *hints*), and recorded as a guard: the result is valid for all sizes

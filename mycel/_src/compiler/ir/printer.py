@@ -1,4 +1,4 @@
-"""Graphs as Python-like text: a statement for each node, with its type and place.
+"""Prints graphs as Python-like text: a statement for each node, with its type and source line.
 
 Scalar constants and the parts of tuples are written where they are used. A graph in a parameter is
 printed as a function before the first statement that names it. Names are unique within a text.

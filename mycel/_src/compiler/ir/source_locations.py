@@ -1,4 +1,4 @@
-"""Places in the user's source: finding the one that is running, and showing one in a message.
+"""Source locations: finds the user's line that is running, and shows a line in a message.
 
 `excerpt` shows a line with carets as Python's own tracebacks do: ``~~~^~~`` under an operation,
 ``^^^^`` under anything else. Of an expression of several lines it shows the first. Columns count

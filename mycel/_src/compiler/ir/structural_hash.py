@@ -1,7 +1,7 @@
-"""The structure of a graph as a SHA-256 digest.
+"""Structural hashing of graphs: equal structures have equal SHA-256 digests.
 
-It is the same in every process, and depends neither on the names of nodes nor on their places in
-the source.
+A digest is the same in every process, and depends neither on the names of nodes nor on their places
+in the source.
 
 The nodes are written down in topological order, each as its primitive, the numbers of its inputs
 and its parameters; of types only those of the inputs are written, as the others follow. Symbols

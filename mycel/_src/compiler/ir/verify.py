@@ -1,4 +1,4 @@
-"""The invariants of a graph, checked between passes.
+"""The graph verifier: checks a graph's invariants between passes.
 
 1. The inputs are distinct input nodes, and every input node that the outputs reach is one of them.
 2. Each node's type is what its primitive infers from its inputs and parameters, which are hashable.

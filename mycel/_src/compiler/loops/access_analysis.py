@@ -1,4 +1,4 @@
-"""What programs read and write, and when: extremes of positions, and arrays whose values stay.
+"""Access analysis: which elements loop programs read and write, and whether values stay unchanged.
 
 An array is *settled* where it is read if no later statement of its scope changes the element: then
 its value may be taken at any later time, as derivatives do.
@@ -89,7 +89,8 @@ def step_of(position: DimLike, name: str) -> DimLike | None:
 
 
 def lone_indices(place: Place, loops: Sequence[For] = ()) -> dict[str, int]:
-    """Return the indices that an element tells: iterations that differ in one touch other elements.
+    """Return the indices that an element determines: iterations that differ in one touch other
+    elements.
 
     Such an index is alone on an axis, or together with others of which each step passes over all
     that the shorter ones reach, as in ``2 * i + r`` with r below 2; `loops` has their extents. The
@@ -133,7 +134,7 @@ def extremes(position: DimLike, loops: Sequence[For]) -> tuple[DimLike, DimLike]
 
 
 def _end(value: DimLike, loop: For, largest: bool) -> DimLike | None:
-    """Return a dimension's least or largest value in a loop; None where it cannot be told."""
+    """Return a dimension's least or largest value in a loop; None where it is unknown."""
     step = step_of(value, loop.index)
     if step is None:
         return _rough_end(value, loop, largest)

@@ -1,4 +1,4 @@
-"""The derivative of a loop program, which is a loop program.
+"""The adjoint of a loop program: its reverse-mode derivative, which is again a loop program.
 
 It takes the inputs, the outputs and the cotangents of the outputs of floating types, and gives the
 cotangents of the inputs of floating types. Statements are passed in reverse order, loops in the
@@ -6,9 +6,9 @@ opposite direction; each `Set` gives to the cotangent of what it read its own co
 derivative of its value.
 
 Values that derivatives need must be those of the time when they were read. Inputs and settled
-arrays (`analysis`) have them at any time. Memory of the program itself is computed again in front
-of the scope it belongs to. An array that changes after it was read has each old element recorded in
-front of the statement that writes it, and restored on the way back.
+arrays (`access_analysis`) have them at any time. Memory of the program itself is computed again in
+front of the scope it belongs to. An array that changes after it was read has each old element
+recorded in front of the statement that writes it, and restored on the way back.
 
 The elements that attain a maximum or minimum share its cotangent equally.
 """

@@ -1,4 +1,4 @@
-"""Private arrays as memory of the whole run, with an element for each iteration that needs one."""
+"""Array expansion: gives private arrays one element per iteration that needs one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Loops = tuple[For, ...]
 def spread(
     body: Sequence[Statement], wanted: Callable[[Array], bool], within: Callable[[Loops], Loops], title: str
 ) -> tuple[tuple[Statement, ...], list[Array]]:
-    """Return statements without the private arrays `wanted`, and these as arrays around them.
+    """Return statements with the private arrays `wanted` expanded, and the expanded arrays.
 
     `body` are the statements. Each array has the axes of the loops that `within` returns, of those
     around it, in front of its own, which are as long as they ever become. `title` names the program

@@ -1,4 +1,4 @@
-"""Batches of a loop program: one loop around it, over the examples."""
+"""The batch rule of loop programs: one loop over the examples around the program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["batched"]
 
 
 def batched(program: Program, has_axis: tuple[bool, ...]) -> Program:
-    """Return the program for a batch; `has_axis` says which inputs have its axis in front."""
+    """Return the program for a batch; `has_axis` says which inputs have the batch axis in front."""
     inputs, sizes = [], {}
     size: DimLike = 0
     for a, has in zip(program.inputs, has_axis):

@@ -1,5 +1,4 @@
-"""Parts of arrays near where they are used: copies of what a loop's iteration reads, or the values
-computed there instead of before.
+"""Data locality: an iteration copies what it reads (cache_read) or computes it there (compute_at).
 
 Both need the region that an iteration reads: on each axis from the least place to the greatest, by
 the bounds of the loops inside.

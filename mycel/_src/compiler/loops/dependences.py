@@ -1,4 +1,4 @@
-"""Dependences between iterations: which of two accesses to one element came first, and must so.
+"""Dependence analysis: whether a schedule keeps the order of accesses to the same element.
 
 A schedule is right if every two accesses to an element, of which one writes, keep their order.
 `numbered` notes, in each statement, which one it is and in which iteration it runs. Schedules

@@ -1,4 +1,4 @@
-"""Loop programs as NumPy runs them, one element after the other: the oracle of engines."""
+"""A NumPy evaluator of loop programs, element by element, with which engines are compared."""
 
 from __future__ import annotations
 

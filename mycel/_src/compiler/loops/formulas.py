@@ -1,4 +1,4 @@
-"""Scalar expressions of loop programs, unique by structure.
+"""Scalar expressions of loop programs: immutable trees, simplified when made, equal by structure.
 
 A place in an array is a tuple of indices. An index that is a polynomial in the loops' variables and
 the inputs' sizes is a dimension (`ir.dims`), which is canonical; one that data decide is a
@@ -175,7 +175,7 @@ def operation(name: str, dtype: DType, *args: Formula) -> Formula:
 
 
 def _simpler(name: str, args: tuple[Formula, ...]) -> Formula | None:
-    """Return what an operation with a neutral element, or of a known condition, comes to."""
+    """Return an operation with a neutral element, or of a known condition, simplified."""
     if name == "add":
         return args[1] if is_constant(args[0], 0) else args[0] if is_constant(args[1], 0) else None
     if name == "sub":

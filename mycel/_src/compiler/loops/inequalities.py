@@ -1,4 +1,4 @@
-"""Whether whole numbers satisfy linear equations and inequalities.
+"""Integer feasibility: whether linear equations and inequalities have a solution in integers.
 
 A system is in variables that have names. Equations are eliminated exactly, with the test by the
 greatest common divisor and substitution (W. Pugh, The Omega test, 1991), inequalities by
@@ -58,15 +58,15 @@ class System:
     # Dimensions.
 
     def add_positive(self, value: DimLike) -> None:
-        """Demand that a dimension is not negative."""
+        """Add the inequality that a dimension is not negative."""
         self.positive += [self.linear(d) for d in demands(value)]
 
     def add_zero(self, value: DimLike) -> None:
-        """Demand that a dimension is 0."""
+        """Add the equation that a dimension is 0."""
         self.zero.append(self.linear(value))
 
     def linear(self, value: DimLike) -> Linear:
-        """Return a dimension in variables, and demand what is known of these."""
+        """Return a dimension as a linear form of variables, and add what is known of these."""
         if not isinstance(value, Dim):
             return {"": value} if value else {}
         total: Linear = {}

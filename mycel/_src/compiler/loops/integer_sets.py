@@ -1,4 +1,4 @@
-"""Exact answers of the integer set library, where it is there, to what elimination leaves open.
+"""Exact integer feasibility by isl, where it is installed, for what elimination leaves undecided.
 
 Fourier-Motzkin elimination finds a solution in fractions where there may be none in whole numbers.
 The library (isl, by the package islpy) then decides.

@@ -1,7 +1,8 @@
-"""What is not allowed in a program: places outside of arrays, and iterations that meet.
+"""Checks of loop programs: indices out of bounds, and iterations of parallel loops that conflict.
 
-Each is proved from bounds: a position by its least and greatest value in the loops around it, less
-the conditions that hold there. What cannot be proved is tested while the program runs.
+The absence of either is proved from bounds: a position by its least and greatest value in the loops
+around it, less the conditions that hold there. What cannot be proved is tested while the program
+runs.
 """
 
 from __future__ import annotations

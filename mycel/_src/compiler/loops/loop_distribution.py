@@ -1,4 +1,4 @@
-"""Loops of their own for statements: ``for i: a; b`` as ``for i: a`` and ``for i: b``.
+"""Loop distribution (fission): ``for i: a; b`` becomes ``for i: a`` and ``for i: b``.
 
 That changes nothing where the iterations of the loop do not meet, once arrays that are private to
 an iteration have an element for each. Statements then are often nests without an order, each of

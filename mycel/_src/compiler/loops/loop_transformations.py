@@ -1,4 +1,4 @@
-"""Loops in other forms: split, in another order, skewed, separated, cut.
+"""Loop transformations: splitting, interchange, skewing, distribution, cutting a range in two.
 
 Each function takes a program and returns one that computes the same, as far as the order of its
 iterations allows; whether it does is asked of `loops.dependences` afterwards.
@@ -48,7 +48,7 @@ __all__ = [
 
 
 class CannotBe(Exception):
-    """A program has no such form; the text says why."""
+    """A transformation is impossible; the text says why."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Programs with a schedule as the code is made of them.
+"""Loop versioning: versions with full length and with a remainder, and unrolling of marked loops.
 
 A loop that is to be unrolled, or to fill vectors, ends early at the last block of a loop that was
 split. `finished` puts a test in front, at the outermost place where it can be decided: where all

@@ -1,4 +1,4 @@
-"""How often the operations of a statement run."""
+"""Counts how often each operation of a statement runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays, statements and programs.
+"""The IR of loop programs: arrays, statements and programs.
 
     For    a loop of an index from `start` up to `stop`, with arrays private to each iteration
     If     statements under a condition

@@ -1,10 +1,10 @@
-"""Derivatives made into nests that gather.
+"""Turns nests of derivatives that scatter-add into nests that gather.
 
 `tidied` splits loops whose statements do not depend on each other, removes what nobody reads, and
 turns a nest that adds to elements at sums of indices into one that goes over these elements and
 adds what belongs to each. There one index follows from the element: ``d[i + k] += ...`` over i and
 k becomes ``d[p] += ...`` over p and k with i = p - k. With a step, as in ``d[2 * i + k]``, elements
-are taken by their remainder, p = 2 * q + r, and k = 2 * t + r, i = q - t: no iteration is in vain.
+are taken by their remainder, p = 2 * q + r, and k = 2 * t + r, i = q - t: no iteration is wasted.
 """
 
 from __future__ import annotations

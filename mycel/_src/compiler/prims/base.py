@@ -1,4 +1,4 @@
-"""What a primitive is, and the registry of all of them.
+"""The record that defines a primitive, and the registry of all primitives.
 
 A primitive is one record: how types are inferred, its derivative, its batching, its definition in
 simpler primitives, a NumPy reference, and samples for the contract test. Applying one to nodes
@@ -142,18 +142,18 @@ class Primitive:
     for real operands also serves complex ones if the cotangents that go in and come out are
     conjugated. `effect`: it acts on more than its results, and is neither dropped nor moved.
     `exchanges`: ranks send values to each other in it, so that all of them come to it in one order;
-    without an `effect` it may begin early and be awaited late.
-    `traps(node)`: whether an application stops the program for some operands, as indices out of
-    range do. `work(node, number)`: the floating-point operations of a product or convolution, where
-    `number` gives sizes as integers. `advice`: what to write instead where it gives the first NaN
-    or infinity. `opens`: `expand` is asked first, also by engines that have code for the primitive,
-    and returns None where the application has no other form. `fixed(node)`: the sizes that code is
-    made for, which have to be known, where others may stay symbols. `factors(node)`: what the work
-    is divided by, as `factors.Factor`s. `part(whole, inputs, params, starts)`: the result of one
-    part of the node `whole`, where it depends on the part's place: `inputs` and `params` are those
-    of the part, `starts` has an int64 scalar for each factor of the whole that is divided, the
-    position at which the part begins, and None for the others.
-    `kept_of_pair` is that of `saved.pairs`, entered by `register`.
+    without an `effect` it may begin early and be awaited late. `traps(node)`: whether an
+    application stops the program for some operands, as indices out of range do. `work(node,
+    number)`: the floating-point operations of a product or convolution, where `number` gives sizes
+    as integers. `advice`: what to write instead where it gives the first NaN or infinity. `opens`:
+    `expand` is asked first, also by engines that have code for the primitive, and returns None
+    where the application has no other form. `fixed(node)`: the sizes that code is made for, which
+    have to be known, where others may stay symbols. `factors(node)`: what the work is divided by,
+    as `factors.Factor`s. `part(whole, inputs, params, starts)`: the result of one part of the node
+    `whole`, where it depends on the part's place: `inputs` and `params` are those of the part,
+    `starts` has an int64 scalar for each factor of the whole that is divided, the position at which
+    the part begins, and None for the others. `kept_of_pair` is that of `saved_for_backward.pairs`,
+    entered by `register`.
     """
 
     name: str
@@ -238,8 +238,8 @@ class Services:
     """Functions of higher layers that the rules of primitives with graphs need.
 
     Those layers put them here when they load. `differentiate` is `transforms.grad.vjp`,
-    `push_forward` is `transforms.jvp.jvp`, `evaluate` that of `engines.reference`,
-    `concrete` and `specialize` those of `transforms.specialize`.
+    `push_forward` is `transforms.jvp.jvp`, `evaluate` that of `engines.reference`, `concrete` and
+    `specialize` those of `transforms.specialize`.
     """
 
     differentiate: Callable[..., list[Node | None]]

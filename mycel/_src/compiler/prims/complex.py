@@ -1,4 +1,4 @@
-"""Complex numbers: making them of their real and imaginary parts, and taking these out.
+"""Complex numbers: made from real and imaginary parts, and taken apart into them.
 
 All else about complex numbers is composed of these and of the element-wise primitives. The gradient
 of a real function by a complex number z = x + iy is df/dx + i df/dy. So the rule of a function that

@@ -1,4 +1,4 @@
-"""Factors: how a primitive's work is divided.
+"""Factors: independent loops of a primitive's work, along which it may be divided.
 
 A *factor* is one size that a primitive iterates over, and says along which axis each operand and
 each result has it. Divided among n parts, a part is the primitive applied to slices of the operands

@@ -1,4 +1,4 @@
-"""Loop programs as other primitives, where these say the same.
+"""Idiom recognition: loop programs that equal other primitives, such as matrix products.
 
 A nest without conditions, over whole results, whose elements are read at one index an axis, is
 arithmetic on broadcast arrays, and a reduction where it combines. A sum of products of two arrays

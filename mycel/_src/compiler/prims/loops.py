@@ -1,4 +1,4 @@
-"""Operators that users write as loops over elements.
+"""The `loops` primitive, which runs a user's element-wise loop program as one node.
 
     loops(*operands; program)
 

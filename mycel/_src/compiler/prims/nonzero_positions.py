@@ -1,4 +1,4 @@
-"""The positions where a mask is true: the one primitive whose result has a size decided by data.
+"""The `positions` primitive: where a mask is true. It alone has a result whose size data decides.
 
 Everything else of such a size (`nonzero`, boolean indexing, `masked_select`, `unique`) gathers at
 these positions. The number of positions is the symbol `count`, which the program binds when it has

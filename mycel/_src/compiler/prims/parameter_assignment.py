@@ -1,4 +1,4 @@
-"""What a parameter is once the program has assigned to it, for derivatives.
+"""The `assigned` primitive: a value assigned to a parameter, with the parameter's derivative.
 
     assigned(value, parameter)     value, whose derivative is that of the parameter
 

@@ -1,4 +1,4 @@
-"""What derivatives use of an application: the values that a recording has to keep for them.
+"""Which operands and results a primitive's derivative uses, so that recordings keep no others.
 
 `SAVED` has, by the name of a primitive, the places of these values: i for operand i, -1 - k for
 result k. Whatever the types, parameters and wanted gradients are, the derivative uses no more than

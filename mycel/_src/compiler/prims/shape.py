@@ -1,4 +1,4 @@
-"""Primitives that move elements: reshape, transpose, broadcast, slice, pad, concatenate, reverse.
+"""Data-movement primitives: reshape, transpose, broadcast, slice, pad, concatenate, reverse.
 
 Each derivative is the transposed movement. Sizes and positions may be symbolic dimensions. Axes are
 counted from the front.

@@ -1,4 +1,4 @@
-"""The factors of primitives that move elements.
+"""The factors of data-movement primitives.
 
 Operand and result of a reshape have common factors where their axes, read from the front or from
 the back, have a common divisor: [6, 4] and [24] have 6 and 4, [4, 6] and [6, 4] have 2 in front and

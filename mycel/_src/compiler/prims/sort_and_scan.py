@@ -1,4 +1,4 @@
-"""Sorting, running sums, products and extremes along an axis, and binary search.
+"""Sorting, scans (cumulative sums, products and extremes) along an axis, and binary search.
 
 Sorting is stable in both directions. NaN counts as larger than every number, as in the extremes: it
 is last in ascending order and first in descending order. Running extremes propagate NaN. Running

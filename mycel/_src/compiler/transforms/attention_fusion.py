@@ -1,4 +1,4 @@
-"""Recognition of attention in programs that write it themselves.
+"""Attention fusion: pattern matching of attention that programs write from simpler operations.
 
     matmul(dropout(softmax(select(drop, fill, scale * matmul(q, k^T) + bias))), v)
 
@@ -133,7 +133,7 @@ def _may_be(node: Node) -> bool:
 
 
 class _NoMatch(Exception):
-    """What is recognised is no attention."""
+    """The pattern is not attention."""
 
 
 class _Match:

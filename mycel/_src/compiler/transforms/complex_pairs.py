@@ -1,4 +1,4 @@
-"""A graph of complex numbers as one of real numbers.
+"""Rewrites a graph of complex numbers as one of pairs of real numbers.
 
 Inside the result a complex value is a pair of real nodes. At the boundary, and where control flow
 passes it on, it is one array whose last axis holds the two parts; this is the memory layout of a

@@ -1,8 +1,8 @@
-"""Nodes replaced by their definitions, in a graph and in the graphs that its nodes hold.
+"""Expansion: replaces nodes by their definitions, also in the graphs that nodes hold.
 
-Who opens says of each node what to put in its place: mostly its definition, which is opened itself
-until everything is as it stays. Engines open what they do not claim, and graphs are divided with
-calls of graphs opened.
+The caller gives a replacement for each node: mostly its definition, which is expanded in turn until
+nothing is left to expand. Engines expand what they do not claim, and graphs are partitioned with
+calls of graphs expanded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Opening = Callable[[Node, tuple[Node, ...]], tuple[Node, ...] | None]
 
 
 def opened(graph: Graph, opening: Opening) -> Graph:
-    """Return `graph` with nodes replaced by what `opening` gives.
+    """Return `graph` with nodes expanded: replaced by what `opening` gives.
 
     `opening` takes a node and its operands, which are opened already, and returns a node for each
     output, opened as well, or None where the node stays.

@@ -1,4 +1,4 @@
-"""Fourier transforms of complex numbers as steps along one axis each, with the parts apart.
+"""FFT factorisation: multi-axis complex transforms as one-axis steps on separate real parts.
 
 A size that is a product of small primes (`PRIMES`) is one `fourier_parts`, which takes many
 sequences side by side. A long sequence, or one of few, is cut: n = a b numbers are a table of a
@@ -9,7 +9,7 @@ sequences side by side are those of the table. Any other size becomes a convolut
     X[k] = w[k] sum over j of (x[j] w[j]) conj w[k - j],    w[k] = exp(-pi i k^2 / n)
 
 which two transforms of a larger size compute. Float32 of such sizes with factors up to 64 are
-products of matrices (`fourier_products`).
+products of matrices (`transforms.fourier_matmul`).
 
 n real numbers are n / 2 complex ones where n is even. What is not known here, as sizes that are
 symbols, is left to others (None).

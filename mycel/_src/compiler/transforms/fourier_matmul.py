@@ -1,4 +1,4 @@
-"""Fourier transforms as products of matrices.
+"""Discrete Fourier transforms as matrix products, for sizes and types where these are faster.
 
 A transform of n = a b numbers is two rounds of smaller ones (Cooley and Tukey, 1965). With places
 n = b i + j and terms k = p + a q,
@@ -11,7 +11,7 @@ numbers by W_n^(j p). Real numbers need half of the first product, and of the se
 q up to the last term that is kept. Up to `DIRECT` numbers are one product.
 
 Of sizes that are no products of small primes this takes less time than a convolution, and its
-rounding errors grow as slowly. `fourier_lines` asks for it where `is_product`.
+rounding errors grow as slowly. `fourier_factorisation` asks for it where `is_product`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reverse-mode differentiation as a transformation of nodes.
+"""Reverse-mode differentiation as a graph transform.
 
 The sweep goes through the nodes between `wrt` and the outputs in reverse topological order; each
 node's cotangent is the sum of those that its users' rules return; a missing cotangent (None) is

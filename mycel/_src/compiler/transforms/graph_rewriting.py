@@ -1,5 +1,4 @@
-"""The traversal that all passes share: it rebuilds a graph and its nested graphs from the inputs
-up.
+"""Graph rewriting: the bottom-up traversal by which all passes rebuild a graph and nested graphs.
 
 A pass provides, for each graph, a function from (a node, the same node with rebuilt inputs) to the
 node that replaces it. Each node and each nested graph is visited once, so a pass is linear.

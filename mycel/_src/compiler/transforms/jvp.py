@@ -1,4 +1,4 @@
-"""Forward-mode differentiation as a transformation of nodes, by transposing each primitive twice.
+"""Forward-mode differentiation as a graph transform, by transposing each primitive twice.
 
 The derivative rule of a primitive is linear in the cotangent `u`, so that its own derivative by
 `u`, taken along the inputs' tangents, is the push-forward:

@@ -1,4 +1,4 @@
-"""Pairs of a loop and its gradient in one graph: the loop records its states for the gradient."""
+"""Pairs each loop of a graph with its gradient, for which the loop records its states."""
 
 from __future__ import annotations
 

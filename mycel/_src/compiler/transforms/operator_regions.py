@@ -1,4 +1,4 @@
-"""Regions: the nodes of a graph that belong to one operator of the program.
+"""Operator regions: the nodes that each operator of the program became, found by its marks.
 
 Staging marks what goes into an operator and what comes out
 (`prims.distributed.sharding_constraint`). The nodes of its region are those on which the

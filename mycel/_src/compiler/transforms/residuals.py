@@ -1,4 +1,4 @@
-"""Residuals: the values that a called graph keeps for its derivative.
+"""Residuals: the forward values that a called graph keeps for its derivative.
 
 The derivative of a graph uses values of the forward graph. Inputs are available anyway. Of the
 other values, the called graph returns those that are expensive to compute, as further outputs; the

@@ -1,4 +1,4 @@
-"""A graph whose leading operations on images are computed in stripes of rows.
+"""Row tiling: computes leading image operations in stripes of rows, to lower the peak of memory.
 
 Convolutions, windows and element-wise operations need few rows of what they read for a few rows of
 their result. So instead of one whole value after the other, some rows of the first one are

@@ -1,4 +1,4 @@
-"""Actual sizes in place of symbols: in types, in parameters, and in whole graphs."""
+"""Substitutes actual sizes for symbols: in types, in parameters, and in whole graphs."""
 
 from __future__ import annotations
 

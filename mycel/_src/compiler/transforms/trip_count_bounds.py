@@ -1,4 +1,4 @@
-"""How many rounds a loop has at most, where its form says so.
+"""Upper bounds of trip counts: how many iterations a counting loop has at most.
 
 A loop that counts goes on only while a carried number, which grows by a constant each round, is
 below a limit that does not change. Other conditions beside this one can only end it earlier. The

@@ -1,4 +1,4 @@
-"""Vectorisation as a transformation of nodes: a function of one example becomes one of a batch.
+"""Vectorisation as a graph transform: a function of one example becomes one of a batch.
 
 A value is *mapped* if it has a batch axis. A value that depends on no mapped value stays unmapped
 and is computed once. A primitive is batched by its rule (`Primitive.batch`), through its `expand`,

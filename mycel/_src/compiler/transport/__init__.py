@@ -1,1 +1,1 @@
-"""How ranks exchange arrays: one interface, and what carries it out."""
+"""Transports: how ranks exchange arrays, by one interface with several implementations."""

@@ -1,4 +1,4 @@
-"""Exchanges of one rank in their order, some of which run while the rank computes.
+"""Asynchronous exchanges: a thread runs a rank's collectives in order while the rank computes.
 
 A rank's exchanges have one order, which is that of the other ranks. `start` gives one to a thread
 of its own and returns at once; `call` runs one now, behind those that were started. So a thread

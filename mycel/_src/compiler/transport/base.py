@@ -1,4 +1,4 @@
-"""What is asked of a transport: arrays go between ranks.
+"""The interface of transports: collectives and messages of arrays between ranks.
 
 A collective is called by every rank of `ranks`, in the same order on each of them, with arrays of
 one type and shape unless said otherwise. A rank that meets another one in another collective, or
@@ -141,4 +141,4 @@ class Transport(ABC):
         self.met("barrier", [np.zeros(0, np.uint8)] * len(ranks), ranks)
 
     def close(self) -> None:  # noqa: B027  some have nothing to give back
-        """Give back what the transport holds; others that wait for this rank are told."""
+        """Release what the transport holds; ranks that wait for this one get an error."""

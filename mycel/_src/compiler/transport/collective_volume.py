@@ -1,4 +1,4 @@
-"""What collectives send, by the ring algorithms, which send the least that is possible.
+"""Communication volume of collectives by ring algorithms, which send the least that is possible.
 
 `nbytes` is that of the larger side: the operand of an all-reduce, a reduce-scatter and an
 all-to-all, the result of an all-gather, and the value of a permute. `count` ranks take part. Where

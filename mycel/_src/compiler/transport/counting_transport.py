@@ -1,8 +1,8 @@
-"""A transport that counts what its rank sends, by the formulas that predictions use.
+"""A wrapper of a transport that counts the bytes and messages its rank sends, by collective.
 
-Each collective counts what the ring algorithm sends (`transport.collective_volume`), whatever the
-transport inside does, so that counts of executed programs are comparable with predictions and with
-each other. A message to the rank itself is none.
+Each collective counts what the ring algorithm sends (`transport.collective_volume`), as predictions
+do, whatever the transport inside does. So counts of executed programs are comparable with
+predictions and with each other. A message to the rank itself is none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The transport in force: the process's own, or one that a thread has put in its place.
+"""The current transport: the process's own, or one that a thread has put in its place.
 
 >>> transport().size
 1

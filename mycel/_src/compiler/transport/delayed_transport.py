@@ -1,4 +1,4 @@
-"""A transport behind a slow link, for trials of programs: each exchange first takes a while.
+"""A wrapper of a transport that simulates a slow link: each exchange is delayed first.
 
 The time is slept, so no core works for it, as with a network card. Exchanges of one rank go one
 after the other, as they do over one link.

@@ -1,4 +1,4 @@
-"""Ranks that `mpirun` has started exchange arrays through MPI, by mpi4py.
+"""The MPI transport: ranks started by `mpirun` exchange arrays by mpi4py.
 
 Every collective begins with a packet of one size that says which it is and what this rank has, and
 has the elements where they are few: so ranks that differ find it out, and do not meet in different

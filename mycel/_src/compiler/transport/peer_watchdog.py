@@ -1,5 +1,6 @@
-"""Ranks of one machine that watch each other, where no launcher of ours watches them: those that
-`mpirun`, `srun` or a user has started.
+"""Peer watchdog: ranks of one machine detect hangs and deadlocks where no launcher watches them.
+
+Such ranks were started by `mpirun`, `srun` or a user.
 
 Each rank has a board (`transport.startup_watchdog`), which the others open, and writes there what
 `transport.rank_status` tells: whom its main thread waits for, since when, and its line. A rank that
@@ -44,7 +45,7 @@ class _Neighbours:
         self.still: dict[int, tuple[float, int, float, int]] = {}
 
     def look(self, facts: Facts) -> None:
-        """Show what this rank tells, and look at the one that it waits for."""
+        """Publish this rank's status, and check the rank that it waits for."""
         now = time.monotonic()
         startup_watchdog.write(facts)
         if facts["waits"] is None or now - self.looked < 0.5:
@@ -106,7 +107,7 @@ class _Neighbours:
         self.end(target, f"rank {target} {what}, while rank {rank} waits for it {place}")
 
     def told(self, rank: int) -> Facts | None:
-        """Return what a rank of this machine has last told; None where nothing is to be read."""
+        """Return the last status of a rank of this machine; None where none can be read."""
         if rank not in self.others:
             return None
         try:
@@ -135,7 +136,7 @@ class _Neighbours:
         return 0.0
 
     def end(self, rank: int, text: str) -> None:
-        """Say why, and end another rank and this one."""
+        """Print the reason, and end another rank and this one."""
         startup_watchdog.stop(text, [self.others[rank][0]])
 
 

@@ -1,4 +1,4 @@
-"""Whether processes run, as the system tells it: how often they were scheduled, what they used."""
+"""Process activity from /proc: how often processes were scheduled, and the CPU time they used."""
 
 from __future__ import annotations
 

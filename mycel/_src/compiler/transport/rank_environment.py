@@ -1,4 +1,4 @@
-"""Which rank this process is, from what started it.
+"""The rank and world size of this process, by the environment variables of its launcher.
 
 `world` reads the environment. MindSpore's variables come first (MS_WORKER_NUM or RANK_SIZE, RANK_ID
 or MS_NODE_ID, MS_SCHED_HOST, MS_SCHED_PORT, MS_ROLE), which `mycel launch` and `msrun` set; then

@@ -1,4 +1,4 @@
-"""What a rank tells of itself: whom it waits for, where it is in the user's program, why it ends.
+"""A rank's status for its launcher: the rank it waits for, its line in the program, its error.
 
 A launcher gives each rank the end of a pipe (`PIPE` names its descriptor). A thread of the rank
 writes a line of JSON there whenever something has changed, and every `BEAT` seconds at least. The
@@ -61,7 +61,7 @@ class Waits(NamedTuple):
 
 
 class _State:
-    """What the main thread waits for, and what is told of it.
+    """The status of this rank: what its main thread waits for, and whom to report it to.
 
     `behind` is what the thread of exchanges waits for, and `joined` whether the main thread waits
     for that thread.
@@ -85,8 +85,8 @@ _telling = locks.lock()
 
 @contextmanager
 def waiting(what: str, rank: int, among: Sequence[int] = ()) -> Iterator[None]:
-    """Say that this rank waits in `what` for another one; or, where it cannot tell, for any of
-    those `among` which it is.
+    """Record that this rank waits in `what` for `rank`; or, where it cannot tell, for any rank in
+    `among`.
     """
     name = "behind" if getattr(_thread, "beside", False) else "waits"
     before = getattr(_state, name)
@@ -99,8 +99,8 @@ def waiting(what: str, rank: int, among: Sequence[int] = ()) -> Iterator[None]:
 
 @contextmanager
 def beside() -> Iterator[None]:
-    """Say that this thread exchanges while the main thread computes: what it waits for is told only
-    while the main thread waits for it, which is `joined`.
+    """Mark this thread as one of exchanges beside the main thread: what it waits for is reported
+    only while the main thread waits for it (`joined`).
     """
     _thread.beside = True
     try:
@@ -111,7 +111,7 @@ def beside() -> Iterator[None]:
 
 @contextmanager
 def joined() -> Iterator[None]:
-    """Say that this thread waits for the thread of exchanges, which is told of the main thread."""
+    """Record that this thread waits for that of exchanges; of the main thread it is reported."""
     is_main = threading.current_thread() is threading.main_thread()
     before = _state.joined
     if is_main:
@@ -124,7 +124,7 @@ def joined() -> Iterator[None]:
 
 
 def waits() -> Waits | None:
-    """Return what the main thread waits for, in person or through the thread of exchanges."""
+    """Return what the main thread waits for, itself or through the thread of exchanges."""
     return _state.waits or (_state.behind if _state.joined else None)
 
 
@@ -176,7 +176,7 @@ def _place_of_error(trace: TracebackType | None) -> str:
 
 
 def failed(error: BaseException, trace: TracebackType | None = None) -> None:
-    """Say that this rank ends because of an error, which the launcher and the others are told."""
+    """Record that an error ends this rank, and report it to the launcher and the other ranks."""
     if _state.why:
         return
     where = _place_of_error(trace or error.__traceback__)
@@ -211,9 +211,7 @@ def end_with_parent() -> None:
 
 
 def begin() -> None:
-    """Tell the launcher of this rank from now on; errors of the main thread are told with or
-    without one.
-    """
+    """Begin to report to a launcher; errors of the main thread are reported also without one."""
     if _state.begun:
         return
     _state.begun = True
@@ -235,8 +233,8 @@ def begin() -> None:
 
 
 def _leave() -> None:
-    """Tell that this rank waits for nobody any more: while Python ends, which may take long, the
-    thread that tells does not run, and what it said last would stand.
+    """Report that this rank waits for nobody any more: while Python ends, which may take long, the
+    reporting thread does not run, and its last report would stand.
     """
     with _telling:
         _state.over = True
@@ -244,7 +242,7 @@ def _leave() -> None:
 
 
 def _of_thread(before: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a hook that tells of the error by which a thread has ended; the rank goes on."""
+    """Return a hook that reports the error by which a thread has ended; the rank goes on."""
 
     def hook(arguments: Any) -> None:
         error, thread = arguments.exc_value, arguments.thread
@@ -259,12 +257,12 @@ def _of_thread(before: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def launched() -> bool:
-    """Return whether a launcher is told of this rank."""
+    """Return whether this rank reports to a launcher."""
     return _state.pipe is not None
 
 
 def also(look: Callable[[dict[str, Any]], None]) -> None:
-    """Give `look` what a launcher would be told, where there is none."""
+    """Report to the function `look` where there is no launcher."""
     fresh = _state.look is None and _state.pipe is None
     _state.look = look
     if fresh:
@@ -272,7 +270,7 @@ def also(look: Callable[[dict[str, Any]], None]) -> None:
 
 
 def alone() -> None:
-    """Tell nobody any more but a launcher; before, that this rank leaves."""
+    """Report that this rank leaves, and from then on to a launcher only."""
     look, _state.look = _state.look, None
     if look is not None:
         look({"where": "", "waits": None, "got": _state.got, "among": (), "left": True})

@@ -1,4 +1,4 @@
-"""How ranks that exchange through sockets find each other at a store and connect.
+"""Rendezvous: how ranks that use sockets find each other at a store and connect.
 
 A rank says at the store that it comes, and on which machine it is. A number that came before is an
 error, for the later of the two. Where all are on one machine they listen at Unix sockets alone, and
@@ -101,7 +101,7 @@ class _Meeting:
         )
 
     def come(self) -> None:
-        """Say that this rank has come, and learn the secret and the machines of all."""
+        """Register this rank at the store, and learn the secret and the machines of all."""
         own, who = f"{self.name}/who/{self.rank}", f"process {os.getpid()} on {socket.gethostname()}"
         if self.store.add(f"{self.name}/came/{self.rank}", 1) > 1:
             other = self.store.get(own).decode() if self._has_soon(own) else "a process that is gone"
@@ -185,7 +185,7 @@ class _Meeting:
         made: Connections,
         missing: int,
     ) -> None:
-        """Attend to whoever comes until one of them is a rank."""
+        """Accept connections and read greetings until one of them is a rank's."""
         end, count = time.monotonic() + self.limit, len(made)
         while len(made) == count:
             now = time.monotonic()
@@ -211,13 +211,15 @@ class _Meeting:
 
 
 class _Guest:
-    """One who has connected: what has come of the greeting, and until when the rest may come."""
+    """A connection before its greeting is complete: the bytes so far, and the deadline for the
+    rest.
+    """
 
     def __init__(self) -> None:
         self.said, self.until = b"", time.monotonic() + _PATIENCE
 
     def heard(self, one: socket.socket, secret: bytes) -> int | None:
-        """Read on; return the rank that it is, -1 for a stranger, None if more has to come."""
+        """Read more of the greeting; return the rank, -1 for a stranger, None if more must come."""
         try:
             came = one.recv(_HELLO.size - len(self.said))
         except BlockingIOError:

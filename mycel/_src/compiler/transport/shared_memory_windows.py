@@ -1,4 +1,4 @@
-"""Memory that the ranks of one machine share, by which they reduce large arrays.
+"""Shared-memory windows, by which the ranks of one machine reduce large arrays.
 
 Each rank has two windows of `SIZE` bytes, which are files in memory (memfd) that the others map. An
 array goes through them piece by piece. Every rank writes its piece into its window; once all have,

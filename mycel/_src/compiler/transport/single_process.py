@@ -1,4 +1,4 @@
-"""The transport of a process that is alone."""
+"""The transport of a single process, which exchanges arrays with itself."""
 
 from __future__ import annotations
 

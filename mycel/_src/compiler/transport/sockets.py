@@ -1,4 +1,4 @@
-"""Ranks as processes that exchange arrays through sockets.
+"""The socket transport: ranks are processes connected by Unix sockets or TCP.
 
 Every two ranks have one connection: a Unix socket on one machine, TCP between machines. How they
 find each other is in `transport.rendezvous`. A thread for each connection reads whatever comes

@@ -1,4 +1,4 @@
-"""Ranks that have not come to `init` yet, where no launcher of ours watches them.
+"""Startup watchdog: detects ranks that end or hang before `init`, where no launcher watches them.
 
 A process that the environment calls a rank has a *board*, a file in memory (memfd) that other
 processes of its user can read. From the import of the library on a thread shows there where the
@@ -44,7 +44,7 @@ Identity = tuple[Any, ...]
 
 
 def board() -> int:
-    """Return the descriptor of this process's board."""
+    """Return the descriptor of this process's board, the file in memory that others read."""
     global _board
     if _board is None:
         _board = os.memfd_create(_NAME)
@@ -53,7 +53,7 @@ def board() -> int:
 
 
 def show() -> None:
-    """Show from now on where this process is, if it is a rank that no launcher of ours watches."""
+    """Begin to publish this process's status, if it is a rank that no launcher of ours watches."""
     if _SHOWN in os.environ or not hasattr(os, "memfd_create"):
         return
     try:
@@ -91,14 +91,14 @@ def twins() -> list[int]:
 
 
 def write(facts: dict[str, Any]) -> None:
-    """Show the facts that `watch` tells, with the time of now."""
+    """Write this process's status to its board, with the present time."""
     with _lock:  # what is written last was also read last
         text = json.dumps({**facts, "now": time.monotonic(), "arrived": _is_here}).encode()
         os.pwrite(board(), text.ljust(SIZE, b"\n"), 0)
 
 
 def stop(text: str, processes: list[int]) -> None:
-    """Say why all ends, and end other processes and this one."""
+    """Print the reason, and end other processes and this one."""
     print(f"mycel: {text}", file=sys.stderr, flush=True)
     for process in processes:
         with suppress(ProcessLookupError, PermissionError):

@@ -1,5 +1,4 @@
-"""A store of keys and values that processes share over a network: one process serves it, in threads
-of its own, and all are clients.
+"""A key-value store over TCP: one process serves it, in threads of its own, and all are clients.
 
 Who connects says `_GREETING` first, and the server says it back. Until then it is a stranger, which
 counts for nothing and has ten seconds; who says anything else, then or later, is sent away.
@@ -105,7 +104,7 @@ class _Server:
             self._forget(connection)
 
     def _greeted(self, connection: socket.socket) -> bool:
-        """Return whether who has connected is a client, which counts from now on."""
+        """Return whether a new connection has greeted as a client; such connections are counted."""
         if _exactly(connection, len(_GREETING), time.monotonic() + _PATIENCE) != _GREETING:
             return False
         connection.settimeout(None)

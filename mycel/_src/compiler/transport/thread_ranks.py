@@ -1,4 +1,4 @@
-"""Ranks that are threads of one process, for tests and trials of programs for many devices."""
+"""The transport between ranks that are threads of one process, for tests and trials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transport that a rank gets, by what its environment says of it.
+"""Selects and connects this rank's transport, by its environment.
 
 MYCEL_MEETING is for how many seconds ranks wait for all to come (300), MYCEL_TIMEOUT for how many a
 rank waits for another one later (without end), and MYCEL_STANDSTILL for how many one may stand

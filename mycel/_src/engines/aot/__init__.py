@@ -1,1 +1,1 @@
-"""Programs as libraries for other machines: objects without runtime, with a header of C."""
+"""Ahead-of-time compilation: object code without a runtime for other machines, and its C header."""

@@ -1,4 +1,4 @@
-"""What a library takes and does, by line of the program: memory at the peak, and arithmetic.
+"""Cost report of a library: peak memory and arithmetic, by line of the user's program.
 
 The peak is the time at which the most bytes of the arena are alive. Operations are counted as in
 `explain` (engines/native/report/costs.py); a product with its addition is two. Instructions are an

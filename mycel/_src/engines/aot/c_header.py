@@ -1,4 +1,4 @@
-"""The header of C for a library: its function, what memory it takes, and the shapes of tensors."""
+"""Writes the C header of a library: its function, the memory it takes, the shapes of tensors."""
 
 from __future__ import annotations
 

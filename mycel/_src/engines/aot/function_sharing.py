@@ -1,4 +1,4 @@
-"""Which steps share a function, so that equal code is there once.
+"""Chooses which steps of a library share one function, so that equal code is emitted once.
 
 Kernels do not depend on sizes: layers of one structure have one text. Where their sizes agree as
 well, they call one function that takes addresses, which costs a call. Where sizes differ, a

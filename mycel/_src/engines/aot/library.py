@@ -1,4 +1,4 @@
-"""A library for a machine: a program's object code, its header, and the memory it takes."""
+"""Compiles a library for a machine: a program's object code, its header, the memory it takes."""
 
 from __future__ import annotations
 

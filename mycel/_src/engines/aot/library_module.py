@@ -1,4 +1,4 @@
-"""The text of a library: values in memory, and one function that runs all steps.
+"""LLVM IR of a library: its data, and one function that runs all steps.
 
 Sizes that are arguments are checked before anything else. What depends on them is computed where
 the function begins. Where there are several forms of the program (`plan.forms_for`), each is a

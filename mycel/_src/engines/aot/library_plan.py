@@ -1,4 +1,4 @@
-"""Programs for another machine as steps with places, before any code.
+"""Plans of libraries: the steps of a program for another machine, with offsets, before any code.
 
 A graph is prepared and lowered as for this machine, with the target in force, so that kernels are
 written for it. What a library without a runtime cannot have is refused with the user's line.

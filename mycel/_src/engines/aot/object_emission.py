@@ -1,4 +1,4 @@
-"""Object code of a library, for its target."""
+"""Emits the object code of a library, for its target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes that a library takes as arguments: their bounds, and conditions on them.
+"""Runtime sizes of a library: arguments with bounds, and the conditions on them.
 
 A `Size` is a whole number between bounds. What a program needs of it, as counts of elements and
 ends of loops, are polynomials (`ir/dims.py`), which are computed where the function begins. What a

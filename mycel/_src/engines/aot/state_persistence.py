@@ -1,4 +1,4 @@
-"""State that outlives power: two functions of a library that save it and take it back.
+"""Power-safe state: two functions of a library that save its state to storage and restore it.
 
 A store is memory that the caller reads and writes by functions, as flash or a file. It has two
 slots. A slot has the state's parts one after the other, and behind them a trailer of four words:

@@ -1,9 +1,10 @@
-"""What runs the steps of a program, as instructions of LLVM: addresses, kernels, copies, loops.
+"""LLVM IR of a library's steps: addresses, kernels, copies, loops.
 
 Kernels are functions that take words, as in this machine's programs: addresses, sizes and strides.
 Here sizes are known or computed where the function begins, so the words are written on the stack
 just before the call, the kernel is made part of the function, and LLVM sees constants. Steps that
-share a kernel call one function instead, which takes what differs between them (`sharing`).
+share a kernel call one function instead, which takes what differs between them
+(`function_sharing`).
 
 Where the caller divides the work, a step with much of it is a function of a part of the kernel's
 range, which finds the addresses that the library was given in a block on the caller's stack.

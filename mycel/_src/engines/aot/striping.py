@@ -1,4 +1,4 @@
-"""Which operations of a program are computed in stripes of rows, so that its arena is small.
+"""Chooses operations to compute in stripes of rows, so that a library's arena is small.
 
 For each region of a graph (`transforms/row_tiling.py`) and several heights of stripes it is
 estimated what a call holds: the rows that are kept, and what is alive behind the region in the

@@ -1,4 +1,4 @@
-"""The machines that libraries are made for, by name."""
+"""Named targets of ahead-of-time compilation: the machines that libraries are made for."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A routine serves the host's own work around programs, as the images of a pipeline: sizes differ from
 call to call, and a call has to cost microseconds. `routine` makes one of a Python function;
-`words` has what such functions may use.
+`routine_language` has what such functions may use.
 """
 
 from mycel._src.engines.routines.compiled_routines import Routine, are_on, routine

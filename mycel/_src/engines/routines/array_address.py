@@ -1,4 +1,4 @@
-"""Where arrays of NumPy lie in memory."""
+"""The address of a NumPy array's memory."""
 
 from __future__ import annotations
 

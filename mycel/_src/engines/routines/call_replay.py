@@ -1,9 +1,9 @@
-"""Calls that do again what Python did before with an array of the same type and shape.
+"""Records a function's routine calls for one array type and shape, and replays them natively.
 
 Where a function makes arrays and calls routines, and all that it does beside depends on nothing but
 the type and shape of the one array that it takes, its steps can be kept: `kept` calls it, notes the
-calls of routines, and returns a function of the native entry in `door` that does the same. It takes
-less time than one of the function's own calls.
+calls of routines, and returns a function of the native entry in `fastcall_entries` that does the
+same. It takes less time than one of the function's own calls.
 
 What a routine is given is known by where it lies: in the array that was taken, in an array that a
 routine writes, which is made anew in each call, or elsewhere. That is held and never changed.
@@ -55,7 +55,9 @@ _Whole: Any = type("_Whole", (int,), dict(_REFUSED))
 
 
 class _Call(NamedTuple):
-    """A call of a routine: its code, its arguments, and what they are, as a door is told."""
+    """A call of a routine: its code, its arguments, and what they are, as entries are told
+    (`fastcall_entries`).
+    """
 
     code: Code
     arguments: tuple[Any, ...]

@@ -1,4 +1,4 @@
-"""Routines: Python functions over arrays of NumPy that run as machine code.
+"""Routines: Python functions over NumPy arrays, compiled to machine code.
 
 A routine is compiled for the element types of its arrays and the values of its constants, once, and
 kept with all other code. While it runs, other threads of Python may. It touches no memory but its
@@ -34,7 +34,7 @@ _TYPES = {np.dtype(name): name for name in ELEMENTS}
 _table = Remembered[tuple[Any, ...], "Code"]("routines", 2048)
 _compiling = locks.lock()
 _KINDS = {"Int": INTEGER, "Double": DOUBLE}
-# How many doors a routine has at most: trying one costs a twentieth of finding code without any.
+# The most native entries of a routine: trying one costs a twentieth of finding code without any.
 _DOORS = 16
 
 
@@ -46,13 +46,13 @@ def are_on() -> bool:
 
 
 class _Plan(NamedTuple):
-    """What becomes of the arguments of a call.
+    """How the arguments of a call are passed to code.
 
     * `arity`: how many there are.
     * `arrays`: the numbers of those that are arrays, with their element types; None is any.
     * `known`: takes the key of the code from a list of arguments and the routine.
     * `given`: takes what the code is given.
-    * `kinds`: what each is to a door.
+    * `kinds`: what each is, as native entries encode it.
     """
 
     arity: int
@@ -74,7 +74,7 @@ class Code(NamedTuple):
     writes: frozenset[int]
 
 
-# Who is told of the calls of routines by a thread, in place of their being done; see `keeping`.
+# Who is told of the calls of routines by a thread, in place of their being done; see `call_replay`.
 observers: dict[int, Callable[[Routine, tuple[Any, ...]], None]] = {}
 
 
@@ -110,7 +110,7 @@ class Routine:
         return self._parameters
 
     def kinds(self) -> list[int]:
-        """Return what each argument is to a door."""
+        """Return what each argument is, as native entries encode it."""
         return (self._plan or self._planned()).kinds
 
     def _planned(self) -> _Plan:
@@ -136,7 +136,9 @@ class Routine:
         self.call(arguments)
 
     def call(self, arguments: tuple[Any, ...]) -> Code:
-        """Find the code for arguments or make it, call it, and make a door for others like them."""
+        """Find the code for arguments or make it, call it, and make a native entry for others like
+        them.
+        """
         plan = self._plan or self._planned()
         if len(arguments) != plan.arity:
             raise TypeError(f"routine {self.__name__}: takes {plan.arity} arguments, got {len(arguments)}")
@@ -164,7 +166,7 @@ class Routine:
         return code
 
     def _open(self, plan: _Plan, code: Code, arguments: tuple[Any, ...]) -> None:
-        """Make a door for arguments like these; the one that was made first may make room."""
+        """Make a native entry for arguments like these; the oldest of too many is dropped."""
         entry = door() if plan.arity <= MOST else None
         if entry is not None and all(type(arguments[number]) is np.ndarray for number, _ in plan.arrays):
             opened = entry.function(code.words, list(zip(plan.kinds, arguments)))

@@ -1,4 +1,4 @@
-"""Libraries of C++ classes that compute columns: MindSpore's interface of plugins, version 0.5.
+"""C++ plugins that compute columns, by MindSpore's plugin interface, version 0.5.
 
 A library exports `GetInstance`, and the object that it returns names operations. An operation has
 `ParseSerializedArgs` for its arguments as text, and `Compute`, which takes a vector of tensors and

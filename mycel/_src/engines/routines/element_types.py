@@ -1,4 +1,4 @@
-"""The element types of routines' arrays, and how annotations name them."""
+"""Element types of routines' arrays, and their names in annotations."""
 
 from __future__ import annotations
 

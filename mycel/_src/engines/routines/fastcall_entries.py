@@ -1,8 +1,9 @@
-"""The way from Python into routines: a function of Python's own for each code of a routine.
+"""METH_FASTCALL built-ins that check arguments and call compiled routines without Python's lock.
 
-Such a function checks that its arguments are those that the code was made for, and calls it
-without Python's lock. Where they are not, it does nothing and says so; who called it finds other
-code then. All functions have one native entry, which reads what it expects from a table of words:
+There is one such function for each code of a routine. It checks that its arguments are those that
+the code was made for, and calls it without Python's lock. Where they are not, it does nothing and
+says so; who called it finds other code then. All functions have one native entry, which reads what
+it expects from a table of words:
 
     0  how many arguments there are
     1  the address of the code, which takes an array of words
@@ -30,7 +31,8 @@ None. Their table has
        whether it is an INTEGER or a DOUBLE, and which word
 
 The entries read objects of CPython and arrays of NumPy in memory. Where these are not of a known
-version (`base/interpreter.py`), or do not lie as they should, there are no such functions.
+version (`python_runtime/interpreter_checks.py`), or do not lie as they should, there are no such
+functions.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ __all__ += ["Door", "Method", "Steps", "door", "element_of"]
 
 # What an argument is.
 ARRAY, INTEGER, DOUBLE, CONSTANT = range(4)
-# No routine with a door has more arguments.
+# No routine with a native entry has more arguments.
 MOST = 32
 # How many arrays a function of the second entry makes at most.
 MOST_MADE = 24
@@ -445,7 +447,7 @@ other:
 
 
 class Method(ctypes.Structure):
-    """How CPython is told of a native function."""
+    """CPython's description of a native function (PyMethodDef)."""
 
     _fields_ = [
         ("name", ctypes.c_char_p),

@@ -1,4 +1,4 @@
-"""Calls of a libjpeg-turbo from machine code, which leaves the library where it has an error.
+"""Calls of libjpeg-turbo from machine code, with its errors caught by a long jump.
 
 The library reports errors by a function that must not return, so what calls it has a long jump. Its
 interface is that of version 6.2 on machines of 64 bits; a library of another one refuses the sizes

@@ -1,4 +1,4 @@
-"""Parts of JPEG files, decoded by a libjpeg-turbo that the process has.
+"""Decodes parts of JPEG files by a libjpeg-turbo that the process has loaded.
 
 Only the rows and columns that are asked for are computed, with some around them, as colours are
 interpolated between neighbours. Nothing is assumed of the content. Greys are decoded as colours.

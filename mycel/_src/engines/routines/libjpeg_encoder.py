@@ -1,4 +1,4 @@
-"""Images as JPEG files, encoded by a libjpeg-turbo that the process has.
+"""Encodes JPEG files by a libjpeg-turbo that the process has loaded.
 
 Files are what the library's defaults give for a quality. They are written into memory that is given
 to it: where it has no room, the library is left, and called again with more. States that are idle

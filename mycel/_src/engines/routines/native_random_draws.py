@@ -1,4 +1,4 @@
-"""Draws of random numbers as methods of native code.
+"""Random draws (SplitMix64) as native methods of a Python class.
 
 `given_to` gives a class with a slot `words`, an array of NumPy with two 64-bit words, the methods
 `bits`, `uniform`, `integer` and `begin`. The first word is the state of Steele, Lea and Flood's

@@ -1,4 +1,4 @@
-"""Words of routines: types of parameters, and functions of numbers.
+"""The routine language: parameter types and built-in functions that routines may use.
 
 The types stand in annotations: `Int` and `Double` are numbers, the others arrays, in C order, of an
 element type; `Elements` are arrays of any type that a routine has code for, and a `Const` is known

@@ -1,8 +1,8 @@
-"""Vectors in routines: several elements at once, where loops over single ones are not made so.
+"""Explicit SIMD in routines, where LLVM does not vectorise loops over single elements.
 
 A vector's kind is LLVM's own, as `<8 x i16>`. What is written here is LLVM's, and any processor's:
-`neighbours` is one instruction where there is one. `looked_up` alone is of one family, and `words`
-says how a routine asks whether it is there.
+`neighbours` is one instruction where there is one. `looked_up` alone is of one family, and
+`routine_language` says how a routine asks whether it is there.
 """
 
 from __future__ import annotations

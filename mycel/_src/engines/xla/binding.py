@@ -1,4 +1,4 @@
-"""jax, imported when this engine is first asked for something and never before.
+"""A lazy import of jax: only when the engine is first asked for something.
 
 `jax`, `lax` and `jnp` stand for the modules of these names, so that the modules of the engine can
 be imported, read and documented where jax is not installed. The first use imports jax and turns on

@@ -1,12 +1,12 @@
-"""Buffers whose content lies with jax's device, or on the host while someone looks at it.
+"""Buffers that live on jax's device, or on the host while an array of them is in use.
 
 The content of a `Held` is in one place at a time. It goes to the host when an array of it is asked
 for, as such arrays may be written, and back when a program needs it and no such array is alive any
 more. While one is alive, or where the memory belongs to an array from outside, the host has the
 content: programs read a copy, and results that are written into the buffer are copied there.
 
-An array of jax's belongs to one buffer only, so that a program may write into its memory
-(`donation`).
+An array of jax's belongs to one buffer only, so that a program may write into its memory (donation,
+see `program`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A graph as a function of jax: each node by its rule, in the graph's order.
+"""Traces a graph as a jax function: each node by its rule, in the graph's order.
 
 The graph is prepared: every node has a rule, or is a *host step*, which only the program may run.
 

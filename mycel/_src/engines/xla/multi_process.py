@@ -1,4 +1,4 @@
-"""Several processes whose devices run one program: jax's own meeting, by way of our transport.
+"""Multi-process XLA: ranks that join jax's distributed runtime, with addresses by our transport.
 
 `meet` is called by all ranks when they have met each other, before jax has looked for devices.
 Rank 0 serves jax's coordination, at an address that the transport tells the others, and jax carries

@@ -1,4 +1,4 @@
-"""From a graph to one whose every node XLA computes, or the host does.
+"""Prepares a graph for XLA: every node has a rule of jax, or is a host step.
 
 Primitives without a rule open through `expand`, and calls are inlined. What remains without a rule
 has only a `reference`: a *host step*, which runs in NumPy between two programs of XLA. Inside of

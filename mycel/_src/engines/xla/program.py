@@ -1,4 +1,4 @@
-"""Programs of the XLA engine.
+"""Programs of the XLA engine: one compiled function, or several with host steps between.
 
 A program is one function that XLA compiled, or several with host steps between them. The level of a
 node is the number of host steps that come before it: a *part* computes the nodes of one level, then

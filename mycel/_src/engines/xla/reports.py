@@ -1,4 +1,4 @@
-"""What programs of the XLA engine cost, and the memory that they need.
+"""Cost and memory estimates of XLA programs.
 
 A part is one step, as XLA decides what is computed together. Its cost has the bytes of its operands
 and results, which have to be moved, and the operations of its nodes. The memory is what the graph's

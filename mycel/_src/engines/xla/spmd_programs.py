@@ -1,8 +1,8 @@
-"""Programs that run on all devices of a mesh at once.
+"""SPMD programs, which run on all devices of a mesh at once under `shard_map`.
 
 The graph is that of one rank, which its collectives join with the others. XLA runs it under
 `shard_map`, and its rules for collectives exchange values between the devices. So there is one call
-and one program for all ranks. They are devices of this process, or of several (`processes.py`),
+and one program for all ranks. They are devices of this process, or of several (`multi_process.py`),
 all of which make the same calls.
 
 The values of one input on all devices are a `Spread`: one array of jax's whose first axis counts

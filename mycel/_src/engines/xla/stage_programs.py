@@ -1,4 +1,4 @@
-"""Programs of several groups of devices of one process, which send each other messages.
+"""Pipeline programs: several groups of one process's devices that send each other messages.
 
 Each group, a mesh, has a graph of its own, as the stages of a pipeline have
 (`transforms.pipeline_parallel`). The messages of a graph are in one order, by their tokens. They

@@ -1,1 +1,1 @@
-"""Files and their formats: written whole, bounded, remote, and caches of compiled code."""
+"""File access: atomic writes, bounded reads, formats, remote files, the cache of compiled code."""

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and nothing left of those that did not.
+"""Atomic file writes: files appear whole or not at all, and leave no temporary files behind.
 
 A file is written under a temporary name in the folder of its destination, flushed to the disk
 and renamed over the destination; POSIX and Windows both make that rename atomic within a file

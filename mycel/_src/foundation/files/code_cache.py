@@ -1,4 +1,4 @@
-"""The cache of compiled code: a folder of sealed files, each named by a digest of all its sources.
+"""The on-disk cache of compiled code: sealed files, each named by a digest of all its sources.
 
 The process runs the code in these files. So a folder or file that others may write is neither read
 nor written (`foundation.files.file_ownership`): a warning says so once, and code is compiled anew.

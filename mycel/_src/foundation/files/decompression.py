@@ -1,4 +1,4 @@
-"""Compressed files, read piece by piece and no further than a limit.
+"""Bounded decompression: compressed files read piece by piece, no further than a limit.
 
 A few bytes of a compressed file can stand for a thousand times as many. So nothing is
 decompressed as a whole: at most `PIECE` bytes at a time leave the decompressor, and a file may

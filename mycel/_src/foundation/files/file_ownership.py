@@ -1,4 +1,4 @@
-"""Folders and files that only their user may write, from which code may be loaded.
+"""File ownership checks: files that only their user may write, from which code may be loaded.
 
 Whoever can write the code that a process runs can do whatever the process may. So a folder of code
 is used only if it belongs to the user, others may not write into it, and nobody else can replace

@@ -1,4 +1,4 @@
-"""The format of FlatBuffers, as far as reading needs it.
+"""A reader of the FlatBuffers format.
 
 A buffer holds tables, vectors and texts at offsets. A table begins with the distance to its vtable,
 which has the place of each field, 0 for one that is absent. Every offset and length is checked

@@ -1,4 +1,4 @@
-"""Files that fsspec reaches: on object stores, servers, in archives, in memory.
+"""Remote files through fsspec: on object stores, servers, in archives, in memory.
 
 A path with `://` in it names such a file, in fsspec's form: `s3://bucket/a.parquet`,
 `memory://a.tar`, `zip://b.txt::s3://bucket/a.zip`. What a store wants to know, as keys, is told to
@@ -332,8 +332,8 @@ def copied(path: str, beside: str | None = None) -> str:
     """Return the path of a copy of a file, which is made unless the file is there already.
 
     Copies lie in the folder `copies` of the cache. Those that no process uses go where there is no
-    room for a new one (`copies.py`); NoRoom, an OSError, where that is not enough. With `beside`,
-    the path of another file of the same folder, the copy lies beside that one's.
+    room for a new one (`remote_copies.py`); NoRoom, an OSError, where that is not enough. With
+    `beside`, the path of another file of the same folder, the copy lies beside that one's.
     """
     size, mark = stamp(path)
     name = re.split(r"[/\\]", path.partition("::")[0])[-1]

@@ -1,4 +1,4 @@
-"""The folder of copies of files elsewhere: how large it may be, and what goes when it is full.
+"""The local cache of remote files: its size limit, and eviction safe for several processes.
 
 Each copy is a folder named by a key, with the file and those beside it. A process notes the keys
 that it uses in a file of its own, which it keeps locked (`flock`) as long as it lives; the lock of

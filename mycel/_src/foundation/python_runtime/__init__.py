@@ -1,1 +1,1 @@
-"""What is asked of the Python interpreter: collection, finalizers, frames, syntax trees."""
+"""Interfaces to the Python interpreter: collection, finalizers, frames, syntax trees."""

@@ -1,4 +1,4 @@
-"""Where code comes from: Python itself, an installed package, or the program of the user.
+"""Origin of code: Python itself, an installed package, or the program of the user.
 
 A file is that of an installed package where a folder above it is called `site-packages` or
 `dist-packages`. It need not be this interpreter's own: environments see packages of others through

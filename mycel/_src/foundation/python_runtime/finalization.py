@@ -1,4 +1,4 @@
-"""What happens when an object is gone, without a step of Python's where Ctrl-C could be lost.
+"""Finalizers and weak-reference callbacks that run no Python code where Ctrl-C could be lost.
 
 Callbacks of weak references, finalizers and `__del__` run between any two steps of a program. A
 signal's handler may run within them, and what it raises there, as KeyboardInterrupt, is printed and
@@ -36,7 +36,7 @@ V = TypeVar("V")
 
 
 class Living(Generic[T]):
-    """A set of objects that leave it when they are gone.
+    """A set of objects, held weakly.
 
     >>> class Thing: ...
     >>> things, thing = Living[Thing](), Thing()

@@ -1,5 +1,4 @@
-"""Garbage collection, switched off while something is compiled and rarer while something is
-recorded.
+"""Garbage collection paused during compilation, and made rarer during recording.
 
 Compilation makes a great many objects, all of which stay alive until it is done; each garbage
 collection would go through all of them again and free none. Recordings of gradients do so too, but

@@ -1,4 +1,4 @@
-"""Which interpreter this is, and whether code may read its objects in memory.
+"""Interpreter checks: whether native code may read CPython and NumPy objects in memory directly.
 
 Some code that is called for each row of data reads arrays of NumPy and objects of CPython where
 they lie, as asking for it through Python takes longer than the work itself. That is done only with

@@ -1,4 +1,4 @@
-"""How many references to an object are counted where it has one owner.
+"""Measures the reference count that `sys.getrefcount` gives for an object with one owner.
 
 `sys.getrefcount(x)` of a variable counts the owners, the variable, and the argument of the call as
 well where the interpreter makes a reference for it; from Python 3.14 on it makes none. So what is

@@ -1,4 +1,4 @@
-"""Settings of the whole process that have another value while any thread is in a `with` block.
+"""Scoped process-wide settings (recursion limit, garbage collector), changed in `with` blocks.
 
 Python has one recursion limit and one garbage collector for all threads. The first block to open
 changes such a setting, the last one to end restores it. A block ends with its `with` statement or,

@@ -1,4 +1,4 @@
-"""The syntax trees of Python's text, read from any number of threads.
+"""Thread-safe parsing of Python source to syntax trees.
 
 Python 3.11 keeps how deep it is in a tree in one place of the interpreter. Where a collection
 lets another thread parse meanwhile, `ast.parse` finds that number changed and raises SystemError

@@ -1,4 +1,4 @@
-"""Tracebacks without the frames of this package: what an error shows are the user's own lines.
+"""Traceback filtering: hides this package's frames, so that errors show the user's own lines.
 
 Errors are shortened in two places. Public functions that programs call often are *borders*: where
 one was called by a program, an error that leaves it loses the frames of this package

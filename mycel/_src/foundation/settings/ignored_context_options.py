@@ -1,5 +1,4 @@
-"""The options of MindSpore's `set_context` that have no effect here: what each takes, and why it
-changes nothing.
+"""Options of MindSpore's `set_context` that are checked and have no effect here, and why.
 
 They are those of MindSpore 2.10 and of releases from 1.5 on. A value of another type or out of
 range raises what MindSpore raises.

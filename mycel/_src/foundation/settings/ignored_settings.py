@@ -1,5 +1,6 @@
-"""What is said once, mostly at the level "info", of settings that a program makes and that change
-nothing here.
+"""Log messages, each once, about settings of a program that have no effect here.
+
+Most have the level "info".
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def unused(function: str, why: str, **given: tuple[object, object]) -> None:
 
 
 def asked_for_host(what: str) -> None:
-    """Say once, of a setting `what` that wants values in the host's memory, what becomes of it."""
+    """Log once that a setting `what`, which wants values in the host's memory, has no effect."""
     if config.get_context("device_target") == "CPU":
         without_effect(what, "all values are in the host's memory")
         return

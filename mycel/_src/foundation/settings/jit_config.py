@@ -1,4 +1,4 @@
-"""Options of compilation in MindSpore's spelling.
+"""`JitConfig`: MindSpore's compilation options.
 
 They come from `JitConfig`, from `jit` and from `set_context(jit_config=...)`. One of them
 matters here: `jit_syntax_level`, which decides whether a function that cannot be one graph is an

@@ -1,4 +1,4 @@
-"""The settings of parallel training as one record, which the rest of the house reads.
+"""Settings of parallel training, as one immutable record that all modules read.
 
 `PROCESS.settings` are those of `set_auto_parallel_context`. A network under `AutoParallel` has its
 own, which are in force while it is called or compiled (`in_force`). Records never change: a setting

@@ -1,1 +1,1 @@
-"""What is asked of the operating system: cores, memory, processes, locks that survive a fork."""
+"""Interfaces to the operating system: cores, memory, processes, locks that survive a fork."""

@@ -1,4 +1,4 @@
-"""Locks that are free in a forked child.
+"""Fork-safe locks, which are free in a forked child.
 
 A child has only the thread that forked: a lock that another thread held at that moment would stay
 locked for ever. So every lock of the library comes from here, and is released in each child. The
@@ -38,7 +38,7 @@ _tasks: list[Callable[[], None]] = []
 
 def _registered(made: L) -> L:
     number = id(made)
-    # A function of C, in which no handler of a signal runs: see `ends.py`.
+    # A function of C, in which no handler of a signal runs: see `finalization.py`.
     _known[number] = weakref.ref(made, functools.partial(_known.pop, number))
     return made
 

@@ -1,4 +1,4 @@
-"""The heaps of the C library: how many its `malloc` keeps for threads.
+"""Limits the arenas that glibc's `malloc` keeps for threads.
 
 The C library of most Linux systems (glibc) gives threads heaps of their own, up to eight for each
 processor. What a thread frees stays in its heap. Threads of pipelines come and go and take turns at

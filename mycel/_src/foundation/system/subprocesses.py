@@ -1,4 +1,4 @@
-"""How processes start: every process of the package is started here.
+"""Starts subprocesses: every process of the package is started here, with a safe import path.
 
 A Python of ours imports from where the program does. `python -c` and `python -m` would put the
 current folder first, which may hold whatever was downloaded: a file `json.py` there would be run.
@@ -39,7 +39,7 @@ def path() -> list[str]:
 
 
 def python(code: str, *arguments: str, folders: Sequence[str] | None = None) -> list[str]:
-    """Return the words of a command by which another Python runs `code`, which has `sys`.
+    """Return the command line by which another Python runs `code`, which has `sys`.
 
     * `arguments`: what `sys.argv` has from place 1 on.
     * `folders`: what it imports from, as `path` returns it for this program; None: from where any

@@ -1,4 +1,4 @@
-"""The amount of memory: of the machine, of the container, and of the process's addresses."""
+"""Memory sizes: of the machine, of the container, and of the process's address space."""
 
 from __future__ import annotations
 

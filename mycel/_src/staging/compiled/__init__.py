@@ -1,1 +1,1 @@
-"""Compiled functions: `jit` and `vmap`, and accounts and comparisons of compiled functions."""
+"""Compiled functions: `jit` and `vmap`, and reports on and comparisons of compiled functions."""

@@ -1,6 +1,4 @@
-"""The arguments of a call of a compiled function: their part of its key, and their form in the
-staged function.
-"""
+"""Call signatures of compiled functions: a call's part of the cache key, and its arguments."""
 
 from __future__ import annotations
 

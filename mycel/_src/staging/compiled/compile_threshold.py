@@ -1,4 +1,4 @@
-"""Calls that run operation by operation, because they recurse over a structure that is new.
+"""When a recursive function is compiled for a new argument structure, and when it runs in Python.
 
 A function that calls itself over Python's containers or objects, as over a tree, is another graph
 for each of them. A graph costs hundreds of times its run and gains that back only if it comes

@@ -1,4 +1,4 @@
-"""Compiled functions some of whose arguments are declared to vary in size: `enable_dynamic`."""
+"""`enable_dynamic`: compiled functions with arguments declared to vary in size."""
 
 from __future__ import annotations
 

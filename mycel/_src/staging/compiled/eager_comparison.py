@@ -1,4 +1,4 @@
-"""Finding the first operation at which eager and compiled execution disagree.
+"""Finds the first operation at which eager and compiled execution disagree.
 
 A function is staged into its graph, and its result computed three ways on the same inputs: eagerly,
 by the compiled graph, and by the graph's operations one by one (`engines.operation_by_operation`).

@@ -1,6 +1,4 @@
-"""Accounts of compiled functions: the graphs, the conditions under which they are used, and the
-places where a function goes back to Python, with the reasons.
-"""
+"""Reports on compiled functions (`explain`): graphs, guards, and graph breaks with reasons."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Versions of a compiled function: one graph for one key, its conditions, the tensors it runs on,
-and its effects on Python's objects after each run.
+"""Versions of a compiled function: one graph for one key, with its guards, tensors and effects.
 
 A version takes the call's tensors and the captured ones, writes new values to the tensors that the
-function writes to, and builds the result in the form that the function returned.
+function writes to, repeats its effects on Python's objects after each run, and builds the result in
+the form that the function returned.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compiled functions: the cache of graphs behind `jit`.
+"""`jit`: compiled functions, and the cache of their graphs.
 
 A call is described by a key: the structure of its arguments, the types of the tensors in them and
 the values of everything else. For each key there are versions (`compiled.function_version`), newest

@@ -1,4 +1,4 @@
-"""Estimates of the memory that a function will need, and whether it fits, before it is run."""
+"""Memory estimates: how much a function will need, and whether that fits, before it is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled functions under parallel modes: where the room above puts what divides their calls.
+"""The hook by which `distributed` takes over calls of compiled functions in parallel modes.
 
 While operators are divided among devices (`ParallelSettings.dividing`), a call of a compiled
 function that is not part of another one is the ranks' common work. `distributed.parallel_modes`

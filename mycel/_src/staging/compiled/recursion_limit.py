@@ -1,4 +1,4 @@
-"""Room on Python's stack for the interpreter of functions that are compiled."""
+"""A raised recursion limit for the interpreter of functions that are compiled."""
 
 from __future__ import annotations
 

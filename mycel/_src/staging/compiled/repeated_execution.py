@@ -1,4 +1,4 @@
-"""Running a compiled function on many batches in one call.
+"""Runs a compiled function on many batches in one call.
 
 `Repeater(function)` takes batches, each the arguments of a call, and returns the results of calls
 one after the other. Neighbouring batches of tensors of the same types are rounds of one loop of

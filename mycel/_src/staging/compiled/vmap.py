@@ -1,6 +1,6 @@
-"""Vectorised functions: `vmap` turns a function of one example into a function of a batch of them.
+"""`vmap`: turns a function of one example into a function of a batch of them.
 
-A call stages the function once, for one example, and vectorises its graph (`frontend.mapped`,
+A call stages the function once, for one example, and vectorises its graph (`frontend.vmap_stage`,
 `transforms.vmap`). Inside a function that is being staged, the result is part of its graph;
 outside, the call is compiled as a whole, so that it runs, and is differentiated, as one graph in
 every mode.

@@ -1,5 +1,4 @@
-"""Function transformations for users: derivatives of functions and Cells, to any order, in eager
-and compiled code alike.
+"""Derivatives of functions and Cells, to any order, in eager and compiled code alike.
 
 Each transformation marks its inputs in the context in force (a new recording, an outer one, or a
 graph being staged), calls the function, and asks the context to pull cotangents back from the

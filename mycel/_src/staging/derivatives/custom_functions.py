@@ -1,6 +1,4 @@
-"""Functions whose derivative the program defines as a class (`CustomFunction`), and blocks that no
-derivative passes through (`no_gradients`).
-"""
+"""`CustomFunction`: a class with a derivative of its own; `no_gradients`: stops derivatives."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Gradients of functions and Cells as functions: `grad`, `value_and_grad`, `get_grad` and
-`stop_gradient`.
-"""
+"""Reverse-mode gradients as functions: `grad`, `value_and_grad`, `get_grad` and `stop_gradient`."""
 
 from __future__ import annotations
 

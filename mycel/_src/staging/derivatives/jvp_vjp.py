@@ -1,6 +1,4 @@
-"""Derivatives along directions: push-forwards (`jvp`, `linearize`), pull-backs (`vjp`), and higher
-derivatives along curves (`jet`, `derivative`).
-"""
+"""Directional derivatives: `jvp`, `linearize`, `vjp`, and Taylor-mode `jet` and `derivative`."""
 
 from __future__ import annotations
 

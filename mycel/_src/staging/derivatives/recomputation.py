@@ -1,5 +1,6 @@
-"""`recompute`, which saves memory for more work: the backward pass computes the values of a part of
-the program anew (`prims.control_flow.recompute`).
+"""`recompute` (gradient checkpointing): the backward pass computes a part's values anew.
+
+It saves memory for more work (`prims.control_flow.recompute`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The common parts of transformations: their context, marked arguments, compiling in GRAPH_MODE."""
+"""The base of `grad`, `jvp` and the like: context, marked arguments, compiling in GRAPH_MODE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions whose work is divided among ranks: layouts in, one program of every rank out."""
+"""Parallel functions: from layouts to the one program that every rank runs."""
 
 from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.staging.distributed.distributed_function import Distributed, distribute

@@ -1,4 +1,4 @@
-"""How a compiled Cell is divided among devices: what MindSpore's programs ask of one.
+"""How a compiled Cell is divided among devices, for programs that ask for its layouts.
 
 The program of a Cell is divided when it is first asked for, by the settings under which it was
 staged, unless calls of the Cell have done so. Ranks need not have been started.

@@ -1,4 +1,4 @@
-"""Functions that ranks compute together.
+"""`distribute`: functions whose one call all ranks compute together (SPMD).
 
 `distribute` takes a function and layouts. A call is staged for the whole tensors, the graph becomes
 one rank's (`transforms.partition`), and the engine in force runs that with this rank's parts. The

@@ -1,4 +1,4 @@
-"""What a user says of layouts: which axis of which tensor is divided along which mesh axes."""
+"""Layout specifications of users: which tensor axes are divided along which mesh axes."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ class Layouts:
         """Take note of the layouts that a divided program has given its parameters, by name."""
 
     def made(self, version: Any, parts: Any) -> None:
-        """Take note of a version of a function and how it was divided (`dividing.VersionParts`)."""
+        """Take note of a version of a function and how it was divided
+        (`version_partition.VersionParts`).
+        """
 
     def of_captured(self, tensor: Any, type: TensorType) -> Sharding | None:
         """Return the layout of a tensor from outside: a parameter, or a whole one.

@@ -1,4 +1,4 @@
-"""Parallel modes: programs that say nothing of ranks are divided by the settings and by strategies.
+"""Parallel modes: ordinary programs are divided by settings and operators' strategies.
 
 In the modes "semi_auto_parallel" and "auto_parallel" a call of a compiled function is the common
 work of all ranks. Arguments are divided as the setting `dataset_strategy` says: with
@@ -79,7 +79,7 @@ WITH_EFFECT = (
 
 
 class Saving:
-    """What writes strategy files, which the room of checkpoints puts here.
+    """A hook, set by the package of checkpoints, that writes strategy files.
 
     `write` takes settings, parameters by name with their layouts, and the mesh.
     """

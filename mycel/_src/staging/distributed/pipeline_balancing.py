@@ -1,4 +1,4 @@
-"""Cuts of a pipeline that the program does not give: operators in their order, by what they take.
+"""Pipeline balancing: cuts a program into stages by the cost of its operators, in their order.
 
 The operators of one micro-batch, in the order of the program, are blocks with the seconds of their
 nodes and the bytes that live at each place between two of them. `planner.pipeline_stages.cut` finds

@@ -1,4 +1,4 @@
-"""Functions whose work is a pipeline: stages on groups of ranks, micro-batches one after another.
+"""Pipeline-parallel functions: stages on groups of ranks, micro-batches one after another.
 
 A call is staged with the batch cut into micro-batches, for the settings under which operators have
 marks. The graph is divided on the mesh of one stage, as all have the same form, and then cut into

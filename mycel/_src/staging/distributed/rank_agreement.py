@@ -1,4 +1,4 @@
-"""What one rank finds for all: a search that takes long is not done by every rank.
+"""Rank agreement: a slow search runs on rank 0 alone, which sends its result to the others.
 
 Rank 0 searches and sends the result, or why there is none, to the others, which wait for it. All
 ranks say what they search by a number, so that ranks with different programs are told.
@@ -28,7 +28,7 @@ _here = _Here()
 
 @contextmanager
 def together() -> Iterator[None]:
-    """Say that all ranks are in this block, in this thread."""
+    """Record that all ranks are in this block, in this thread."""
     before, _here.together = _here.together, True
     try:
         yield

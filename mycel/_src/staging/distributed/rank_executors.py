@@ -1,9 +1,8 @@
-"""Who carries out a rank's graph: ranks that are processes or threads, the devices of one process,
-or those of several processes.
+"""Executors of a rank's graph: ranks as processes or threads, or devices of one or more processes.
 
 A *piece* is what an executor has of a value: this rank's buffer, or the parts of all devices
-together (`engines.base.Spread`). All executors are used in the same way, so the rooms above do not
-tell them apart.
+together (`engines.base.Spread`). All executors are used in the same way, so callers do not tell
+them apart.
 """
 
 from __future__ import annotations

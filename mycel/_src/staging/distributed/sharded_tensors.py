@@ -1,4 +1,4 @@
-"""Tensors whose values the ranks have apart: each has the part that the layout says.
+"""Sharded tensors and parameters: each rank holds its shard; the whole is gathered when asked for.
 
 A parameter that a divided program has written stays divided between calls. It becomes an ordinary
 tensor, whole on every rank, when its value is asked for, which all ranks have to do at the same

@@ -1,4 +1,4 @@
-"""The strategies of operators in divided programs, and files of them.
+"""Strategy files: the strategies of a divided program's operators, saved and loaded.
 
 A file is JSON: ``{"parallel_strategy_item": {NAME: {"stage": 0, "parallel_strategy": [[2, 1], [1,
 4]]}}}`` with the operators' names, as ``Default/network-Net/MatMul-op0``, and for each input the

@@ -1,4 +1,4 @@
-"""Strategies of operators as divisions of nodes.
+"""Turns operators' strategies (numbers of parts) into divisions of graph nodes on a mesh.
 
 A program says of an operator how its inputs and results are cut. The devices are a mesh with an
 axis for each prime factor of their number, and the cuts of one operator are laid along these axes:

@@ -1,4 +1,4 @@
-"""The division of one version of a function: its graph for one rank, and what it writes where."""
+"""Partitioning of one version of a function: one rank's graph, and what it writes where."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From Python source to graphs."""
+"""The front end: from Python source to graphs."""

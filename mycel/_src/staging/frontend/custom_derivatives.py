@@ -1,4 +1,4 @@
-"""Derivatives that a program defines itself (a Cell's `bprop`, hooks) while a function is staged.
+"""Staging of derivatives that a program defines itself (a Cell's `bprop`, hooks).
 
 The rule is staged where it appears, as a closed graph of the values, the cotangents and the tensors
 that it reads from outside. That graph is a parameter of the node, also in branches, loops and

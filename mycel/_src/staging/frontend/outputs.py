@@ -1,5 +1,4 @@
-"""The form of a compiled function's result, which is built at each call from the outputs of the
-graph.
+"""Result structures: rebuilds a compiled function's result at each call from the graph's outputs.
 
 Containers, named tuples, dataclasses and objects that the function made are rebuilt at each call
 with the call's tensors in them. A tensor that is an argument or existed before is returned as

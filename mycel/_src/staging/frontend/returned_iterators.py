@@ -1,4 +1,4 @@
-"""Iterators that a compiled function returns, which are tuples and lists for its caller.
+"""Returned iterators: what a compiled function returns as an iterator is a tuple or a list.
 
 A range, `zip` and `enumerate`, keys and values of a dict and `map` over anything but a list are
 tuples; `filter`, generators, items of a dict and `map` over a list are lists.

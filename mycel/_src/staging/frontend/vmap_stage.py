@@ -1,4 +1,4 @@
-"""`vmap` while a function is staged: the staging of a function for one example of a batch.
+"""`vmap` inside staging: stages a function for one example of a batch.
 
 A `Level` is one such staging. The function is staged in a scope of its own, on inputs that stand
 for one example; its results and changes are then vectorised (`transforms.vmap`) and become part of

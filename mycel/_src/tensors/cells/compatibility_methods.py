@@ -1,7 +1,6 @@
-"""The methods of Cells, beside those that compute, that MindSpore's programs use: conversion of all
-parameters at once, names, and marks for clusters.
+"""MindSpore's other methods of Cells: conversion of parameters, names, and settings for clusters.
 
-Marks for other devices are accepted, so that a program written for them runs here, and have no
+Settings for other devices are accepted, so that a program written for them runs here, and have no
 effect, as their docstrings say. How Cells are divided among devices is noted for those who divide
 graphs.
 """
@@ -36,8 +35,8 @@ _TYPES = {MixedPrecisionType.FP16: D.float16, MixedPrecisionType.FP32: D.float32
 
 
 class _Division:
-    """Where the room that divides programs puts what tells how a compiled Cell is divided: the
-    layouts of its parameters and the names of all that its program has.
+    """A hook, set by `staging.distributed`, that tells how a compiled Cell is divided: the layouts
+    of its parameters and the names of all that its program has.
     """
 
     layouts: Callable[[Any], tuple[dict[str, Any], tuple[str, ...]]] | None = None

@@ -1,4 +1,4 @@
-"""`outside_of_training`: a network for a while as it is when nobody trains it."""
+"""`outside_of_training`: a context in which a network is in evaluation mode."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Hooks of Cells, which are called before and after `construct` and in the backward pass; a Cell's
-own `bprop`; and `recompute`.
+"""Hooks of Cells (forward and backward), a Cell's own `bprop`, and `recompute`.
+
+Forward hooks are called before and after `construct`.
 """
 
 from __future__ import annotations

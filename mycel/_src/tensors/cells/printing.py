@@ -1,4 +1,4 @@
-"""The text of Cells: `repr` as a tree, one line a layer, and HTML for notebooks."""
+"""Text of Cells: `repr` as a tree, one line a layer, and HTML for notebooks."""
 
 from __future__ import annotations
 

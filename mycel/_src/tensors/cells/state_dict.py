@@ -1,5 +1,4 @@
-"""The state of a Cell as a dictionary from paths of attributes to parameters, buffers and what the
-Cell itself adds.
+"""`state_dict`: a Cell's parameters, buffers and extra state by paths of attributes.
 
 `state_dict` and `load_state_dict` walk the tree of Cells once; a Cell takes part through
 `get_extra_state` and `set_extra_state`, and observers through hooks around both walks. Loading

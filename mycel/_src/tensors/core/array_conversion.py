@@ -1,4 +1,4 @@
-"""Conversion of the data that tensors are made of to arrays, and of arrays to text."""
+"""Conversion of Python data to arrays for tensors, and of arrays to text."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The operators of two operands: the kernels for the types of the operands, and the common type
-where those differ.
+"""Binary operators of tensors: type promotion, and the kernel for the operands' types.
 
 Operators convert operands to a common type (`mycel.dtype.promote`); a Python or NumPy number, or a
 sequence of Python numbers, takes the tensor's type where that can hold its kind. In products and

@@ -1,5 +1,4 @@
-"""The application of primitives to tensors: run at once, recorded for a gradient, or staged into a
-graph.
+"""Eager dispatch: primitives applied to tensors run at once, are recorded, or are staged.
 
 All primitives are applied by `apply`. Without a context it runs the kernel that a table has for
 (primitive, types, parameters). A context (`core.execution_context`) is in force while a gradient is

@@ -1,4 +1,4 @@
-"""The interfaces of contexts, one class for each role that a context can have.
+"""Execution contexts: the interfaces of recordings and stages, one class per role.
 
 A context decides what it means to apply an operation while it is in force in a thread
 (`core.eager.use_context`). Every context is a `Context`. It derives from a further class for

@@ -1,4 +1,4 @@
-"""Functions of tensors that eager execution runs as one program.
+"""`fused`: composite functions that eager execution runs as one compiled program.
 
 A function marked `fused` is composed of primitives. Called eagerly it is traced once for each
 combination of element types, shapes and other arguments, and later calls run one compiled graph.

@@ -1,5 +1,4 @@
-"""Indices as entries, one for each axis of a tensor, and what each entry does to its axis by
-NumPy's rules.
+"""Parsing of indices: one entry for each axis of a tensor, by NumPy's rules.
 
 Ints, slices, None and "..." are *basic*; tensors, arrays, sequences of ints and masks are
 *advanced*: a mask of k axes stands for its k vectors of positions.

@@ -1,4 +1,4 @@
-"""The positions at which a boolean tensor is True, whose number depends on data.
+"""Positions at which a boolean tensor is True: a size that depends on data.
 
 Eagerly they are found at once. While a function is staged they are a tensor whose size is a new
 symbol, bound when the program runs; a mask whose values are known while staging is used as it is.

@@ -1,7 +1,7 @@
-"""What a program notes of a parameter for training on several devices, checked where it is set.
+"""Parallel-training settings of a parameter, checked where they are set.
 
-A mark is an attribute of the parameter. Its value lies in the parameter's own dictionary under the
-mark's name, so that what makes parameters may put it there.
+A setting is an attribute of the parameter. Its value lies in the parameter's own dictionary under
+the setting's name, so that what makes parameters may put it there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The precision in which a Cell computes, in force while its `construct` runs.
+"""Mixed precision of a Cell, in force while its `construct` runs.
 
 A Cell with a `Precision` converts its floating inputs to `dtype`, its parameters to `dtype` where
 they enter an operation (the parameters themselves do not change, so that gradients have their

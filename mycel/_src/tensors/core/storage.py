@@ -1,5 +1,4 @@
-"""The bytes behind tensors, and tensors that share them with others: storages, DLPack, NumPy
-arrays, buffers, and tensors that are swapped.
+"""Storage of tensors: their bytes, sharing by DLPack and NumPy arrays, and swapping of data.
 
 The elements of a tensor lie in row-major order from the first byte of its storage on, views
 included. DLPack (https://dmlc.github.io/dlpack) hands memory from one library to another without

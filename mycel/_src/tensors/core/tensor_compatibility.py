@@ -1,5 +1,4 @@
-"""The methods of tensors, beside those that compute, that MindSpore's programs use: where elements
-lie, files to which they are offloaded, and marks.
+"""MindSpore's other methods of tensors: memory layout, offloading to files, and settings.
 
 A tensor that was offloaded to a file, like one whose initializer has not run, has no buffer. It has
 a function that fills one (``init``), which is called when its value is first needed. `set_` makes a

@@ -1,7 +1,7 @@
-"""The methods that tensors get from the public libraries.
+"""Tensor methods that the public libraries attach.
 
-The libraries attach these methods to `Tensor` when they are imported; the stub beside this file
-names them all, with their signatures, for editors and type checkers.
+The libraries attach them to `Tensor` when they are imported; the stub beside this file names them
+all, with their signatures, for editors and type checkers.
 """
 
 from __future__ import annotations

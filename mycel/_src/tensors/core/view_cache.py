@@ -1,5 +1,4 @@
-"""Routes, the remembered steps and program of a view for each tensor type and each set of other
-arguments.
+"""View cache of eager execution: the steps and program of a view, by tensor type and arguments.
 
 The view that a function such as `transpose` makes depends on the tensor's type and on the other
 arguments, and where a reshape may have to move elements also on the steps by which the tensor is a

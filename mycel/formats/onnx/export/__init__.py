@@ -1,1 +1,1 @@
-"""Networks as ONNX models: the nodes, values and patterns of operators that are written."""
+"""Export to ONNX: the writer, the rules of primitives, and patterns of operators."""

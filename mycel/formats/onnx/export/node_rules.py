@@ -1,5 +1,4 @@
-"""Networks as ONNX models (IR version 9, operator set 20), for programs that run those: `export`
-with ``file_format="ONNX"``.
+"""Export to ONNX (IR version 9, opset 20; ``file_format="ONNX"``): a rule for each primitive.
 
 Each node of the staged graph becomes one or a few ONNX nodes (`_RULES`). A primitive without a rule
 is opened into its definition; one without a definition is an error that names it. Graphs that nodes

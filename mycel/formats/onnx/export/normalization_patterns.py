@@ -1,4 +1,4 @@
-"""Normalisations of ONNX that are several operations here."""
+"""Pattern matching of normalisations, which are several primitives here and one ONNX operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the patterns of ONNX's operators ask of nodes: numbers, operands in any order, channels."""
+"""Helpers of pattern matching for export: numbers, operands in any order, channels."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Operators of ONNX that are several operations here: normalisations, layers with a bias, means,
-activations, attention and recurrent layers.
+"""Pattern matching for export: several primitives that are one ONNX operator.
+
+They are normalisations, layers with a bias, means, activations, attention and recurrent layers.
 
 `matched` looks at a node and what it is computed from. Where these are what the library composes of
 a normalisation, say, the match has the operands of the ONNX operator and writes it; operations in

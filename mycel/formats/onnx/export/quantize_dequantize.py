@@ -1,9 +1,9 @@
-"""Steps of scales in ONNX: values as QuantizeLinear and DequantizeLinear, constants as their steps.
+"""Export of quantised networks to ONNX in QDQ form (QuantizeLinear and DequantizeLinear).
 
 A value that is rounded to the steps of a scale is quantised and dequantised at once; a constant is
-its steps, in a type of 4, 8 or 16 bits, and dequantised. Runtimes fuse these with the operator
-between them into one of integers. For that a bias is steps as well: of 32 bits, and of the product
-of the scales of what its layer reads and of its weights.
+stored as its integers, in a type of 4, 8 or 16 bits, and dequantised. Runtimes fuse these with the
+operator between them into one of integers. For that a bias is stored as integers as well: of 32
+bits, and of the product of the scales of what its layer reads and of its weights.
 
 What has no such form, as halves that are rounded away from zero, is written by its definition.
 """

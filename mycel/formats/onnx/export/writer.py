@@ -1,4 +1,4 @@
-"""The nodes, values and sizes of an ONNX model, collected from a staged graph.
+"""Writes a staged graph as an ONNX model: its nodes, values and sizes.
 
 `Writer` walks the graph, names every value, and writes constants, sizes and inner graphs. How a
 single operation is written is up to a function that it is given

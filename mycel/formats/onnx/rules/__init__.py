@@ -1,4 +1,4 @@
-"""The rules of ONNX operators, by families. Importing the package enters them."""
+"""Import rules of ONNX operators, by families. Importing the package registers them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention and what goes with it."""
+"""ONNX's attention operators and what goes with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of element types."""
+"""ONNX's casts and other changes of element types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches, loops, sequences and optionals.
+"""ONNX's control flow, sequences and optionals.
 
 Where a condition has a value, Python decides. While a function is staged and it has none, a branch
 becomes both branches, and a loop that collects nothing becomes one loop of the graph; what else a

@@ -1,4 +1,4 @@
-"""Convolutions and pools."""
+"""ONNX's convolutions and pooling."""
 
 from __future__ import annotations
 

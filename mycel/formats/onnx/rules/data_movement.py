@@ -1,4 +1,4 @@
-"""Operators that move, repeat, pick and join elements."""
+"""ONNX's operators of data movement: they move, repeat, pick and join elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Element-wise operators."""
+"""ONNX's element-wise operators."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Values of images at places that a network chooses: regions, deformed windows and bicubic samples;
-and images of the content of files.
-"""
+"""ONNX's image sampling: regions of interest, deformable convolution, bicubic samples, decoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images: other sizes, samples at places, and boxes.
+"""ONNX's image operators: resizing, grid sampling, and boxes.
 
 `Resize` goes axis by axis: positions of the result in the input, and weights of the entries around
 them, are computed by NumPy, so an axis is one product with a matrix, or a choice of entries.

@@ -1,4 +1,4 @@
-"""Products of matrices, and what is made of them."""
+"""ONNX's matrix products, and operators made of them."""
 
 from __future__ import annotations
 

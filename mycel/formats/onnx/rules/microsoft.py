@@ -1,7 +1,7 @@
-"""Quantised operators of ONNX Runtime's own domain, which its tools write beside ONNX's.
+"""Quantised operators of ONNX Runtime's own domain (com.microsoft), which its tools write.
 
-All but products are what the operator of the same name computes of the numbers that the steps stand
-for, rounded to the steps of the result.
+All but products compute what the operator of the same name computes of the dequantised numbers,
+rounded to the scale of the result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Normalisations, dropout and losses."""
+"""ONNX's normalisations, dropout and losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole numbers that stand for others: quantisation, and products of quantised tensors.
+"""ONNX's quantisation operators, and products of quantised tensors.
 
 What is quantised to types that tensors have no elements of is an array.
 """

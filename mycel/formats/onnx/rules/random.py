@@ -1,4 +1,4 @@
-"""Random numbers, from the process's generator; and optimizers.
+"""ONNX's random numbers, from the process's generator; and its optimizers.
 
 A node's seed has no effect: the numbers of another program's generator cannot be had. It is said
 once, where a model asks for one.

@@ -1,4 +1,4 @@
-"""Recurrent layers: whole where they are what Mycel has a primitive of, else step by step.
+"""ONNX's recurrent layers, as Mycel's primitive where it fits, else step by step.
 
 A layer with the default activations, without peepholes and limits, is one recurrence for each
 direction, in which the number of steps may be open; a GRU only where its reset comes after the

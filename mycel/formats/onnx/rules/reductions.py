@@ -1,4 +1,4 @@
-"""Reductions, orders, and cumulative operators."""
+"""ONNX's reductions, sorting, and cumulative operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators of sizes: what shapes are, and arithmetic of known values in NumPy.
+"""ONNX's shape operators, and arithmetic on known values in NumPy.
 
 Sizes may be symbols, so arithmetic goes by Python's operators element by element where it has to.
 """

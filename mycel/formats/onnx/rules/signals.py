@@ -1,4 +1,4 @@
-"""Signals: windows, Fourier transforms, and filters of the mel scale."""
+"""ONNX's signal operators: windows, Fourier transforms, and mel filters."""
 
 from __future__ import annotations
 

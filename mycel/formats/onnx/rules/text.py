@@ -1,4 +1,4 @@
-"""Strings, and tables: they are computed by Python and NumPy, as tensors have no strings."""
+"""ONNX's operators of strings and tables, computed by Python and NumPy: tensors have no strings."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _binarizer(op: Operation, x: Any) -> Any:
 
 @rule("TreeEnsemble", raw=True, domain=_ML)
 def _trees(op: Operation, x: Any) -> Any:
-    """Return the sum of what the leaves say that each row comes to."""
+    """Return the sum of the leaves that each row reaches."""
     given = array(x)
     splits, modes = op.get("nodes_splits"), op.get("nodes_modes")
     features, members = op.get("nodes_featureids"), op.get("membership_values")

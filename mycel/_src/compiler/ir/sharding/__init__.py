@@ -1,1 +1,1 @@
-"""How programs ask for a division over devices: meshes, layouts, strategies."""
+"""Sharding annotations: meshes, layouts and strategies, by which programs ask for a division."""

@@ -1,4 +1,4 @@
-"""How tensors are divided over a grid of devices, as MindSpore's `Layout` says it.
+"""MindSpore's `Layout`: how tensors are divided over a grid of devices.
 
 A `Layout` only describes: the grid has named axes, and each axis of a tensor is divided along some
 of them. `ir.sharding.division` has what a layout means for a tensor.

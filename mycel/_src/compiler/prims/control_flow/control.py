@@ -1,4 +1,4 @@
-"""Control flow as primitives that hold graphs.
+"""Control flow (`cond`, `while_loop`, `call`) as primitives that hold graphs.
 
     cond(pred, *operands; true, false)              the outputs of one of two graphs of the operands
     while_loop(*operands; test, body, carried)      the final values of the first `carried` operands
@@ -8,7 +8,7 @@ All three give a tuple. A loop replaces the carried values by the outputs of `bo
 holds; the other operands stay the same in every iteration. The graph of a `call` may have symbolic
 sizes, which the operands' types bind. The graphs are closed: what they use from outside is among
 the operands. The derivative of `cond` is a `cond` of the derivatives of its branches, which
-recompute the values that they need; that of `while_loop` is in `loop_gradient`.
+recompute the values that they need; that of `while_loop` is in `while_gradient`.
 """
 
 from __future__ import annotations

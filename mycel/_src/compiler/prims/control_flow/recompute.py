@@ -1,4 +1,4 @@
-"""Regions whose values are recomputed for their derivative instead of kept.
+"""Rematerialisation: regions whose values the backward pass recomputes instead of keeping them.
 
     recompute(*operands; graph, fresh)      the outputs of a graph
     after(x, token)                         x, available only when `token` is
@@ -7,7 +7,7 @@ The derivative of `recompute` is a graph of the operands and the cotangents that
 of `graph` again. The operands in `fresh` enter it through `after` a cotangent. So the recomputed
 values are not the same expressions as in the forward graph, which would be kept instead, and they
 are not computed before the backward pass gets there. Gradients of loops inside keep about as many
-states as the square root of the number of iterations (`loop_gradient`). After Chen, Xu, Zhang and
+states as the square root of the number of iterations (`while_gradient`). After Chen, Xu, Zhang and
 Guestrin, "Training deep nets with sublinear memory cost", 2016.
 """
 

@@ -1,4 +1,4 @@
-"""How often loops run, where that is known without running them.
+"""Trip counts: how many iterations a loop has, where its graph tells without running it.
 
 A loop counts where a carried whole number starts from a constant, each round adds a constant to it,
 and it is compared with a constant: by the test, or by the body, which carries what it found to the

@@ -1,3 +1,1 @@
-"""Primitives of many ranks: collectives, messages between stages, marks of how values are
-divided.
-"""
+"""Distributed primitives: collectives, point-to-point messages, sharding constraints."""

@@ -1,4 +1,4 @@
-"""Messages between groups of ranks that run different graphs, as the stages of a pipeline do.
+"""Point-to-point messages between groups of ranks that run different graphs, as pipeline stages do.
 
     messages(*values, *tokens; mesh, sent, received)    (*arrived, token)
     awaiting(x, *tokens)                                x, by a step that waits for tokens

@@ -1,4 +1,4 @@
-"""Marks: what a program says of how its values are divided.
+"""Sharding constraints: marks by which a program says how its values are divided.
 
     constrain(x; mark)      x itself, of which `mark` says something
 

@@ -1,4 +1,4 @@
-"""Blocks of a tensor that start at data: `dynamic_slice` reads, `dynamic_update_slice` writes one.
+"""Dynamic slices, whose starts are data: `dynamic_slice` reads, `dynamic_update_slice` writes.
 
 A start is clamped so that the block lies inside the tensor; unlike an index, a negative one does
 not count from the end. The two are each other's transposes. With one start for each example of a

@@ -1,4 +1,4 @@
-"""Reading and writing at positions that are data: gather, scatter, take and put.
+"""Gather and scatter: reads and writes at positions that are data; also take and put.
 
 Indices are int32 or int64. `bounds` says how an index outside [0, size) is treated:
 

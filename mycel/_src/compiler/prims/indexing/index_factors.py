@@ -1,4 +1,4 @@
-"""The factors of reads and writes at positions that are data.
+"""The factors of gather and scatter: reads and writes at positions that are data.
 
 The axes of indices are divided as any other. Writes at some of the positions are combined with
 those at the others, unless the last one stays (`mode` "set"), which is no factor; what is written

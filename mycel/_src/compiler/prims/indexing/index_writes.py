@@ -1,4 +1,4 @@
-"""Writes at positions that are data: their NumPy reference and their derivatives.
+"""Scatter: the NumPy reference and the derivatives of writes at positions that are data.
 
 With a = the value at a place, u = an update that is written there, the cotangents are:
 

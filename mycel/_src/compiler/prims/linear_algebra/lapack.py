@@ -1,4 +1,4 @@
-"""LAPACK's decompositions of real matrices, called without detours.
+"""Direct calls of LAPACK's decompositions, for real matrices.
 
 NumPy's functions are made for stacks of small matrices; large ones they copy and pad. A matrix
 stored by rows is its transpose stored by columns, so LAPACK is given that and copies nothing.

@@ -1,4 +1,4 @@
-"""The Moore-Penrose inverse p of the matrices a in the last two axes.
+"""Pseudo-inverse: the Moore-Penrose inverse p of the matrices a in the last two axes.
 
     pseudo_inverse(a, atol, rtol; hermitian)
 

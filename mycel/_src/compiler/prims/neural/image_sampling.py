@@ -1,4 +1,4 @@
-"""Images read between their elements, and the derivatives of that.
+"""Grid sampling: images interpolated at fractional positions, and its derivatives.
 
     sample(image, *places; linear)
     sample_add(ct, *places; linear, sizes)

@@ -1,6 +1,6 @@
-"""Numbers of few bits: real values as steps of a scale, and arithmetic of the steps alone.
+"""Quantisation: real numbers as integers with a scale and a zero point, and integer arithmetic.
 
-With a scale S and a zero point Z, the step q stands for the real number (q - Z) * S:
+With a scale S and a zero point Z, the integer q (a *step*) stands for the real (q - Z) * S:
 
     quantize      q = clip(round(x / S) + Z, low, high), as an integer
     dequantize    (q - Z) * S

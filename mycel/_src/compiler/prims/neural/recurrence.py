@@ -1,4 +1,4 @@
-"""Recurrences whose state enters through a product, and their derivatives.
+"""Recurrent layers (RNN, LSTM, GRU) over all times as one primitive, and their derivatives.
 
     recurrence(p, w, b, h, *rest; mode, reverse, masked)
     recurrence_grad(w, h, *rest, *kept, *cts; mode, reverse, masked, given)

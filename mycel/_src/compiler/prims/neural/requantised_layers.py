@@ -1,14 +1,14 @@
-"""Layers of steps in one piece: a sum of products with its bias, taken to the scale of the result.
+"""Quantised layers as one primitive: a sum of integer products, its bias and its requantisation.
 
     rescaled_conv    requantize(int_conv(x, w) + bias, multiplier, shift)
     rescaled_pool    requantize(window_sum(x - zero), multiplier, shift)
     rescaled_sum     requantize(requantize((a - zero) << room, ...) + the same of b, ...)
 
-The last is how steps of two scales are added: both are taken to a finer scale before.
+The last is how integers of two scales are added: both are taken to a finer scale before.
 
-Nobody writes them: they are found in a graph of steps for processors whose engine has kernels that
-never write the sums to memory (`transforms/quantise/requantisation_fusion.py`). As all operations
-of integers they have no derivative.
+Nobody writes them: they are found in a graph of integers for processors whose engine has kernels
+that never write the sums to memory (`transforms/quantise/requantisation_fusion.py`). As all
+operations of integers they have no derivative.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules of arithmetic, comparisons, selection and conversion."""
+"""Simplification rules of arithmetic, comparisons, selection and conversion."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Elimination of common subexpressions: equal applications of a primitive become one node, the
-first.
+"""Common subexpression elimination: equal applications of a primitive become the first one's node.
 
 Applications are equal if the primitive, the inputs and the parameters are. Literals are compared by
 their bytes, so 0.0 and -0.0 differ; floats in parameters by their bits; nested graphs by their

@@ -1,4 +1,4 @@
-"""Rules of primitives that move elements.
+"""Simplification rules of data movement: reshape, transpose, slice, broadcast and the like.
 
 Movements that change nothing are removed, two in a row become one, and uniform values are only
 broadcast.

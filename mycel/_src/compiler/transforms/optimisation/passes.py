@@ -1,4 +1,4 @@
-"""The order of the passes over a graph.
+"""The pass pipeline: the order of the optimisation passes over a graph.
 
 First common subexpressions are eliminated. Then simplification, constant folding and elimination
 repeat until nothing changes, at most `ROUNDS` times. Last, long reductions are split in two stages.

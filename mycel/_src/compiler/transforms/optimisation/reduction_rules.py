@@ -1,4 +1,4 @@
-"""Rules of reductions.
+"""Simplification rules of reductions, and their normal form.
 
 The normal form has ``keepdims=False`` (a reshape puts the axes back), no axis of size 1, and one
 reduction in place of successive ones of the same kind. A reduction of a reshaped value may reduce

@@ -1,4 +1,4 @@
-"""Rules of sums with rows: ``x + s * take_add(rows, indices)`` writes the rows into x.
+"""Simplification of ``x + s * take_add(rows, indices)``: rows are added into x, not into zeros.
 
 The transpose of reading rows of a table is a table of zeros with rows added in. A sum with it, as a
 step of gradient descent takes or as the gradients of two uses of one table make, needs no such

@@ -1,7 +1,7 @@
 """Simplification by local rules, applied to every node after its inputs.
 
-`rules` says what they may change in a result; `rules_arithmetic`, `rules_movement`, `rules_reduce`
-and `rules_rows` have the rules.
+`rules` says what they may change in a result; `arithmetic_rules`, `movement_rules`,
+`reduction_rules` and `scatter_rules` have the rules.
 """
 
 from __future__ import annotations

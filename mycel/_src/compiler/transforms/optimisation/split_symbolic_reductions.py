@@ -1,4 +1,4 @@
-"""Splits long reductions over symbolic sizes into two stages, as `reductions` does for known sizes.
+"""Splits long reductions over symbolic sizes in two stages, as `split_reductions` does known sizes.
 
 The outermost reduced axes make the parts where there are `LEAST` to `SHORT` of them and each is
 long. Otherwise the outermost reduced axis, of size d, is cut into `PARTS` parts of (d - 1) // PARTS

@@ -1,4 +1,4 @@
-"""Partition: a graph and layouts on a mesh become the one graph that every rank runs.
+"""SPMD partitioning: a graph and layouts on a mesh become the one graph that every rank runs.
 
 `partition` decides a division of every node, moves operands where layouts differ, and makes the
 collectives explicit nodes. `Sharding` says how one tensor is laid out, `route` how it gets from one

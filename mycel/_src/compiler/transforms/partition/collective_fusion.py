@@ -1,4 +1,4 @@
-"""Collectives joined: those of one kind that do not depend on each other become messages.
+"""Collective fusion: independent collectives of one kind are sent as one message.
 
 For each kind (collective, mesh, axes, operation, element type) in turn, a node has as depth how
 many of its kind it depends on, one behind another. Those of equal depth cannot depend on each

@@ -1,4 +1,4 @@
-"""Loops, conditions and gradients of loops, divided: the graphs that such nodes hold are.
+"""Partitioning of control flow: of the graphs of loops, conditions and gradients of loops.
 
 A loop's carried values have one layout at the beginning of every round, and what the body gives is
 moved into it at the round's end. The layouts are a fixed point. They begin as those of the operands

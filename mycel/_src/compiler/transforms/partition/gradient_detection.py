@@ -1,4 +1,4 @@
-"""The gradients of a training step: which nodes of its graph they are.
+"""Finds the parameter gradients among the nodes of a training step's graph.
 
 A gradient of a parameter has the shape of a parameter that is written, and nothing but what is
 written into parameters depends on it. What is computed forwards leads to the loss, which is an

@@ -1,4 +1,4 @@
-"""Arrays of the host divided and joined by layouts, as checkpoints and tests need it.
+"""Cuts host arrays into shards by a layout and joins them, for checkpoints and tests.
 
 A division reshapes an axis to the stretches before, of and after the part, pads the middle one with
 copies of its last index, and takes the rank's share. So padding holds numbers that the array has.

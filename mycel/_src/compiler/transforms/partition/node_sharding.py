@@ -1,4 +1,4 @@
-"""Divisions: how the work of one node is divided among ranks, and the node that a rank runs.
+"""How one node's work is divided among ranks, and the node that each rank runs.
 
 A division is a `Sharding` whose axes are the numbers of the node's factors. It implies the layout
 of each operand and result: a part of a factor is a part of each tensor that has the factor, at the

@@ -1,4 +1,4 @@
-"""Parameters gathered again: for the backward pass, in place of keeping them from the forward one.
+"""Gathers sharded parameters again in the backward pass, instead of keeping the gathered values.
 
 A parameter of which each rank has a part is gathered where it is used, and the whole lives from the
 forward pass to the backward one. Gathered twice it lives for a short time in each, for a message

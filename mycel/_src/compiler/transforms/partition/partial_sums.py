@@ -1,7 +1,7 @@
-"""Sums in another order: what is pending alike is added up before it is settled.
+"""Reorders additions so that partial sums of one kind are added before they are all-reduced.
 
 Where derivatives of several uses of a value meet, they are added one after the other, and a term
-that is not pending may come between two that are. Then each would be settled for itself. A tree of
+that is not pending may come between two that are. Then each would be reduced by itself. A tree of
 additions that nobody else uses is written anew: the terms by what they have pending, in the order
 of the graph, first those with nothing pending.
 """

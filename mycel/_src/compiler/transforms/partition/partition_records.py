@@ -1,4 +1,4 @@
-"""What is divided and what comes of it: records that the partitioner's modules share."""
+"""Records that the partitioner's modules share: messages, nested graphs, their divided forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The partitioner: from a graph and layouts to the one graph that every rank runs.
+"""The SPMD partitioner: makes the one graph that every rank runs from a graph and layouts.
 
 All ranks run the same graph; where a rank's place matters, the node `mesh_position` says it. First
 `choose` finds a division of every node. Then nodes are made in the order of the graph: operands are

@@ -1,4 +1,4 @@
-"""How a tensor gets from one layout to another, and what each rank sends for it.
+"""Resharding: the moves and collectives from one layout of a tensor to another, and their bytes.
 
 `route` finds the moves, `apply` makes their nodes. The order keeps arrays small: first what is
 sliced without sending anything, then reduce-scatters, exchanges (all-to-all), all-reduces, and the

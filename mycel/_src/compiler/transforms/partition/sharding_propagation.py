@@ -1,4 +1,4 @@
-"""The choice of a division for every node: what operands have is followed, and users are heard.
+"""Sharding propagation: chooses each node's division from those of its operands and users.
 
 A node's operands *claim* divisions: a part of an operand that lies in one of the node's factors
 says that the factor be divided there. Claims that agree are followed, without any cost. Where

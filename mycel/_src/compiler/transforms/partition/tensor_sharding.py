@@ -1,4 +1,4 @@
-"""Layouts of tensors on a mesh.
+"""Layouts of tensors on a mesh (`Sharding`), and the shape of each rank's part.
 
 A tensor axis of size N is seen as a product ``before * size * after``, and a `Part` divides the
 middle one among the ranks along some mesh axes: the rank at position k has the indices from

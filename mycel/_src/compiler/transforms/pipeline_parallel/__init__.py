@@ -1,4 +1,4 @@
-"""Pipelines: one graph of all micro-batches becomes a graph for each group of ranks.
+"""Pipeline parallelism: one graph of all micro-batches becomes a graph for each group of ranks.
 
 `assign` says in which stage, and for which micro-batch, each node is computed; `cut` makes the
 graph of one device of the pipeline, in which values come and go by messages in the order of a

@@ -1,4 +1,4 @@
-"""The stage of each node of a training step over micro-batches.
+"""Pipeline stage assignment: the stage and micro-batch of each node of a training step.
 
 Marks (`prims.distributed.sharding_constraint`) stand around the operators of the program, with the
 micro-batch that each works on and the stage that the user gave. An operator without one belongs to

@@ -1,4 +1,4 @@
-"""The graph of one device of a pipeline.
+"""Cuts out the graph of one device of a pipeline: its stages' nodes, in order, and their messages.
 
 Every device is a group of ranks, a mesh, and has the stages d, d + p, d + 2p and so on of p.
 Its graph has the nodes of its units, and what they need that has no unit. A value that another

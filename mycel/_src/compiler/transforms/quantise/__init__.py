@@ -1,1 +1,1 @@
-"""Graphs of floats become graphs of few bits, in steps that are each graph → graph."""
+"""Quantisation passes: from graphs of floats to graphs of integers, each from graph to graph."""

@@ -1,4 +1,4 @@
-"""Batch normalisations, and any other factors and terms of channels, folded into weights.
+"""Batch-norm folding: folds normalisations, and other per-channel factors and terms, into weights.
 
 Outside of training a normalisation is a factor and a term for each channel. Behind a convolution or
 a product with constant weights the factor becomes part of the weights, and the terms one bias:

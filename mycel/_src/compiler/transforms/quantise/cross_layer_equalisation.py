@@ -1,4 +1,4 @@
-"""Cross-layer equalisation: channels of neighbouring layers that use steps equally well.
+"""Cross-layer equalisation: rescales channels of neighbouring layers for a like range in both.
 
 Where a convolution or product is followed, through rectifiers and moves that keep channels apart,
 by exactly one other, a factor s for each channel moves from one to the other without a change of

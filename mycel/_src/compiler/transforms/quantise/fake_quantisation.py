@@ -1,8 +1,8 @@
-"""Values that get a scale, and the graph in which they are rounded to its steps.
+"""Inserts fake quantisation: chooses the values that get a scale, and rounds these and the weights.
 
 `points` chooses values: what anchors, maps, soft-maxes and joins compute and what they take, back
 through moves. `inserted` rounds these and the weights (`fake_quant`), which is the graph that
-quantised training trains and that `lowering` turns into arithmetic of steps.
+quantised training trains and that `integer_lowering` turns into integer arithmetic.
 """
 
 from __future__ import annotations

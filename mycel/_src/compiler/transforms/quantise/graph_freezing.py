@@ -1,4 +1,4 @@
-"""A graph with values in place of some of its inputs, computed as far as constants go.
+"""Freezing: replaces some inputs of a graph by constants, and folds all that depends on constants.
 
 Constants of any size are computed here, unlike in `transforms.optimisation.constant_folding`,
 since they are the weights that are quantised; what depends on a symbolic size, has an effect

@@ -1,5 +1,6 @@
-"""Arithmetic of steps: what operations of floats are between the steps of their operands and
-results.
+"""Integer arithmetic of quantised operators: float operations on quantised operands and results.
+
+Quantised values are called *steps*: integers with a scale and a zero point.
 
 Sums of products are exact in 32 bits. A sum of n terms stands for real numbers with the product of
 the operands' scales, so a bias has that scale too, and one multiplier takes the sum to the scale of

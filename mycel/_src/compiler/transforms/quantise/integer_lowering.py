@@ -1,10 +1,10 @@
-"""A graph with rounded values (`fake_quant`) becomes a graph of integers.
+"""Lowers a graph with fake quantisation (`fake_quant`) to a graph of integers.
 
-A rounded value is its steps. Where what it rounds is an operation with an arithmetic of steps, and
-the operands are steps as well, the steps are computed from the operands' steps; else the value is
-computed in floats and quantised. So a graph is integers between the values that have a scale, and
-as it was elsewhere. What stays in floats although its operands are steps is listed, with the
-reason.
+A rounded value becomes its integers (*steps* of its scale). Where what it rounds is an operation
+with an arithmetic of steps, and the operands are steps as well, the steps are computed from the
+operands' steps; else the value is computed in floats and quantised. So a graph is integers between
+the values that have a scale, and as it was elsewhere. What stays in floats although its operands
+are steps is listed, with the reason.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Recurrences with states in steps: products of integers, and gates in floats.
+"""Quantised recurrent layers: integer products of states and weights, and gates in floats.
 
-The states of LSTMs, GRUs and recurrences by tanh lie between -1 and 1, so their scale is known:
-127 steps each way. Each time the state is rounded, and its products with the weights are sums of
+The states of LSTMs, GRUs and recurrences by tanh lie between -1 and 1, so their scale is known: 127
+steps each way. Each time the state is rounded, and its products with the weights are sums of
 integers; a sum times the sizes of both steps enters the gates. The gates and the state c of an LSTM
-have no few bits: they are as many as states, where weights are as many as pairs of states.
+are not quantised: they are as many as states, where weights are as many as pairs of states.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A graph with rounded values becomes one of integers that gradients pass through in floats.
+"""Quantised training: the forward pass in integers, with straight-through gradients in floats.
 
-Forward it is what `lowering` makes: steps are computed from steps. Wherever steps become floats
-for something that is not forward arithmetic, a gradient, they are `straight_through`: the floats
-that the steps stand for, with the derivative of a stand-in. The stand-in of a value is the
+Forward it is what `integer_lowering` makes: steps are computed from steps. Wherever steps become
+floats for something that is not forward arithmetic, a gradient, they are `straight_through`: the
+floats that the steps stand for, with the derivative of a stand-in. The stand-in of a value is the
 operation of floats that it rounds, of operands that are such values themselves:
 
     value(y)       straight_through(dequantize(q), select(inside, conv(value(x), w), 0))

@@ -1,9 +1,9 @@
-"""A graph that goes to steps and back (`quantize`, `dequantize`), as files have it, becomes one of
-rounded values (`fake_quant`), which `lowering` takes.
+"""Imports QDQ graphs: `quantize` and `dequantize` pairs of files become `fake_quant`.
 
-A value that is dequantised after it was quantised to the same scale is rounded. Constants that are
-dequantised are rounded constants, and their zero point 0: steps of 16 bits where they have none in
-8. Inputs that are steps, and outputs that are, become rounded values of floats.
+`integer_lowering` takes the result. A value that is dequantised after it was quantised to the same
+scale is rounded. Constants that are dequantised are rounded constants, and their zero point 0:
+steps of 16 bits where they have none in 8. Inputs that are steps, and outputs that are, become
+rounded values of floats.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What of a graph of floats has an arithmetic of steps, and which values have a scale.
+"""Finds what of a float graph can run in integers, and which values need a scale.
 
 A *map* is a region of element-wise operations whose values depend on one value outside of it, its
 *root*, and on numbers; so it is a function of one number, which a table of all steps gives. A map

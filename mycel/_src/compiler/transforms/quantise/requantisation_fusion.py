@@ -1,4 +1,4 @@
-"""Recognition of layers of steps: a sum of products, its bias and its rescaling as one primitive.
+"""Pattern matching of quantised layers: integer products, bias and requantisation as one primitive.
 
     requantize(int_conv(x, w) + bias, multiplier, shift)      rescaled_conv
     requantize(int_matmul(x, w) + bias, multiplier, shift)    the same of an image of one place

@@ -1,4 +1,4 @@
-"""Scales: which steps stand for a range of real numbers, and multipliers that change scales.
+"""Quantisation scales: scale and zero point for a range of reals, and fixed-point multipliers.
 
 For a range from a to b that has 0 in it, and steps from low to high:
 

@@ -1,4 +1,4 @@
-"""Transposed convolutions with constant weights as convolutions, which have an arithmetic of steps.
+"""Rewrites transposed convolutions with constant weights as convolutions, which can be quantised.
 
 A transposed convolution with a stride of s gives s positions for each of its image, and what falls
 on each of them are sums over the image with some of the taps. So it is a convolution with s times

@@ -9,9 +9,9 @@ the lanes that are active and inside are accessed. The first access outside is r
 this module does not know is an error, so that no access goes unchecked.
 
 After a kernel's words come the address of the record, the number of the step, and the bytes of each
-buffer (`HEADER` and one for each pointer). The record is seven words (`bounds.RECORD`): whether an
-access is recorded, its step, its word (-1 for the kernel's own memory), whether it was a write, its
-offset, its bytes, and the bytes of the buffer.
+buffer (`HEADER` and one for each pointer). The record is seven words (`bounds_checking.RECORD`):
+whether an access is recorded, its step, its word (-1 for the kernel's own memory), whether it was a
+write, its offset, its bytes, and the bytes of the buffer.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Kernel:
 
     @property
     def digest(self) -> bytes:
-        """What tells the text from others."""
+        """The hash that identifies the text."""
         assert isinstance(self.source, Text)
         return self.source.digest
 

@@ -1,4 +1,4 @@
-"""Products that a processor has instructions for, by words of 32 bits.
+"""Dot-product instructions: the element layout of 32-bit words, and the instruction for each type.
 
 A `Unit` says how elements lie in a word, and writes the sum of a word's products with a channel's
 weights: one float, four bytes (x86's `vpdpbusd`, where those of the image are unsigned; AArch64's

@@ -1,4 +1,4 @@
-"""Texts of kernels, as they are kept: compressed, and equal ones once.
+"""Stored LLVM IR of kernels: compressed, and equal texts kept once.
 
 A kernel's text has tens of kilobytes. It is read once, to compile it; later only who saves a
 program, builds a library or looks at code asks for it. What is compared instead is its digest.

@@ -4,9 +4,9 @@ Choices depend on the structure of a nest and, where every choice is correct, on
 (hints). Few different numbers are chosen, and become part of a kernel's text, so that many shapes
 still share a kernel.
 
-* A *tile* transposes loads that are contiguous along another loop than the lanes (`tiles`). It
-  costs about as much as the vectors that it yields, while a gather costs several times that, so it
-  pays unless a tile is mostly edge.
+* A *tile* transposes loads that are contiguous along another loop than the lanes
+  (`register_transpose`). It costs about as much as the vectors that it yields, while a gather costs
+  several times that, so it pays unless a tile is mostly edge.
 * *Copies* are vectors computed side by side in one iteration. They hide latency. Where columns are
   walked down row by row, each visit of a row moves that many vectors of one page of memory: a visit
   takes the time of about `VISIT` vectors and of the vectors moved. Remaining vectors are computed

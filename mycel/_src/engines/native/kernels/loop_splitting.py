@@ -1,4 +1,4 @@
-"""Writes the ranges of loops in which guards hold, so that they are not tested there.
+"""Loop splitting: interior and boundary iterations, so that padding is tested only at edges.
 
 A guard says that an affine position lies inside of an array: an image's, behind which padding is.
 Where no threads share a kernel's rows, two ranges are found before a loop begins:
@@ -76,7 +76,7 @@ class GuardedWriter(ScanWriter):
             self.held = before
 
     def kept(self, loop: int, reduces: list[Reduce]) -> tuple[str, str, set[Guard]]:
-        """Return the iterations of a reducing loop of which something comes to `reduces`.
+        """Return the iterations of a reducing loop that contribute something to `reduces`.
 
         These are their first, the first after them, and the guards that hold in them.
         """

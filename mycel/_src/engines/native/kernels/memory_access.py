@@ -1,10 +1,10 @@
-"""Writes the loads and stores of a kernel.
+"""Emits the loads and stores of a kernel.
 
-Elements that are contiguous, or a few elements apart (`strided`), are moved by whole vectors,
-others by one access for each lane. Lanes that do not exist, fail a guard or have an index out of
-range are masked. A load with guards first tests whether all its lanes pass, and then reads without
-a mask: masked loads prevent processors from prefetching, and reading through them alone is several
-times slower than the memory.
+Elements that are contiguous, or a few elements apart (`strided_access`), are moved by whole
+vectors, others by one access for each lane. Lanes that do not exist, fail a guard or have an index
+out of range are masked. A load with guards first tests whether all its lanes pass, and then reads
+without a mask: masked loads prevent processors from prefetching, and reading through them alone is
+several times slower than the memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes the reductions of a kernel: accumulators, combining a value, and the result over lanes."""
+"""Emits the reductions of a kernel: accumulators, combining a value, and the result over lanes."""
 
 from __future__ import annotations
 

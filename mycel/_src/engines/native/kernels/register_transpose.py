@@ -1,4 +1,4 @@
-"""Tiles transposed in registers, for loads that are contiguous along another loop than the lanes.
+"""In-register transposes of tiles, for loads that are contiguous along another loop than the lanes.
 
 Where stores are contiguous along a nest's vector loop V, and a load along a loop T instead, T runs
 in blocks of as many positions as there are lanes. For each block and each vector of V, the load's

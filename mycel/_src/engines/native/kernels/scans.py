@@ -1,4 +1,4 @@
-"""Writes running reductions, which have a value after each iteration.
+"""Emits scans (running reductions), which have a value after each iteration.
 
 Where the lanes are iterations of another loop, the value is the accumulator itself. Where they are
 iterations of the running loop, a vector's running values come from log2(lanes) steps, each of which

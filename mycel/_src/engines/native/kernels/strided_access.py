@@ -1,4 +1,4 @@
-"""Vectors of elements a few apart in memory, by vector loads and stores and shuffles, not gathers.
+"""Strided vector loads and stores by shuffles instead of gathers, for small constant strides.
 
 Lane i of an access with stride s along the vector loop is element ``s * i`` from the address of
 lane 0, where s is 2 to `WIDEST` or negative; -1 is a reversed vector. Loads cover the elements from

@@ -1,4 +1,4 @@
-"""Writes the values of a kernel: positions, guards and operations on vectors and scalars.
+"""Emits the values of a kernel: positions, guards and operations on vectors and scalars.
 
 A `KernelWriter` knows a nest's accesses and the state of the code so far: the open loops, their
 positions, and how many copies of each vector are computed side by side. A value that varies over

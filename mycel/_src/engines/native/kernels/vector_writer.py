@@ -1,4 +1,4 @@
-"""Vectors of one element type in kernels that are written by hand as LLVM IR.
+"""A helper for kernels written by hand in LLVM IR: vectors of one element type, with masks.
 
 A kernel is given words: numbers first, then addresses. Values are vectors of as many elements as a
 register has; a mask names the lanes that are moved.

@@ -1,4 +1,4 @@
-"""A writer of kernels in LLVM IR that no loop nest describes, such as sorting and searching.
+"""An LLVM IR builder for kernels that no loop nest describes, such as sorting and searching.
 
 A `Code` is the body of one function. Values are SSA names; a value that changes is a variable, a
 slot of the stack that the `sroa` pass turns into registers. Slots are made in the entry block, so

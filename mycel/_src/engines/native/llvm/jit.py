@@ -1,8 +1,8 @@
 """Compilation of LLVM IR to callable addresses: optimizer, linker and object cache.
 
-Objects are kept on disk (`mycel.cache`) under the hash of the IR, in a folder for the processor's
-features and LLVM's version, which several hosts may share. Several modules compile at once, and
-while their caller goes on (`Modules`). Code that this process runs is the host's.
+Objects are kept on disk (`files.code_cache`) under the hash of the IR, in a folder for the
+processor's features and LLVM's version, which several hosts may share. Several modules compile at
+once, and while their caller goes on (`Modules`). Code that this process runs is the host's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Machine code for modules: LLVM's passes and code generation, by one thread.
+"""LLVM's passes and machine-code generation for a module, in one thread, without locks where long.
 
 A call of LLVM that is long runs without Python's lock, and without the lock that llvmlite puts
 around each call; short ones keep Python's lock, as a thread that lets it go may wait milliseconds

@@ -1,4 +1,4 @@
-"""A loader of kernels into shared pages of memory.
+"""A loader of small ELF objects that packs kernels into shared pages of memory.
 
 A kernel's object is small (2 KiB) and simple: code, constants, relative addresses between the two,
 and calls of a few functions of the C library. LLVM's linker gives each object separate pages, of

@@ -1,4 +1,4 @@
-"""Processors that code is made for: the host's, or another one's.
+"""Target processors: the features and vector width that code is made for, the host's or another's.
 
 `target()` is the one in force, which lowering and all writers of kernels ask for vectors and
 features. It is the host's unless a block of `making_for` says otherwise.

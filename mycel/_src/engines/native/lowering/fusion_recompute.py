@@ -1,4 +1,4 @@
-"""Recomputation: values that each user computes again, where that is cheaper than storing them.
+"""Recomputation in fusion: values that each user computes again, where cheaper than storing them.
 
 After fusion a value that another group uses has to be stored. Element-wise values can instead be
 computed by each group that uses them, from their own operands in memory (the *leaves*), if that

@@ -1,4 +1,4 @@
-"""Merging of groups that the order of the graph kept apart.
+"""Merges fused groups over the same positions that the graph's order kept apart.
 
 A node joins the group of one of its operands (`fusion`). Where two operands are in different groups
 over the same positions, the values of the other group would be written and read back. Here such a

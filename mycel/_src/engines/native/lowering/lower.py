@@ -1,10 +1,10 @@
-"""Lowering of a graph to steps, in two parts.
+"""Lowering of a graph to steps: fusion first, then the steps of groups and of single nodes.
 
-1. Fusion chooses groups of nodes and the order of groups and single nodes (`fusion`, `joining`,
-   `recompute`).
-2. Steps are added: a kernel for each group (`groups`), calls of the dense library (`dense_steps`),
-   and special steps of some primitives (`step_rules`). `builder` chooses the places of values. A
-   node that the native engine has no code for runs in the reference engine.
+1. Fusion chooses groups of nodes and the order of groups and single nodes (`fusion`,
+   `group_merging`, `fusion_recompute`).
+2. Steps are added: a kernel for each group (`fused_group_nest`), calls of the dense library
+   (`dense_steps`), and special steps of some primitives (`step_rules`). `step_builder` chooses the
+   places of values. A node that the native engine has no code for runs in the reference engine.
 
 Nodes were expanded before (`expand`). Each buffer lives from its first to its last step, by which
 the arena is planned.

@@ -1,4 +1,4 @@
-"""Copies of a reduction's operands that are not contiguous along its lanes, in the loops' order.
+"""Copies a reduction's operands into loop order where they are not contiguous along its lanes.
 
 A nest without reductions transposes tiles of such operands in registers. A nest with reductions
 would gather every element, one cache line for each lane. So a nest without reductions first copies

@@ -1,4 +1,4 @@
-"""The rules of primitives that are computed by special steps and take no part in fusion."""
+"""Lowering rules of primitives with special steps, which take no part in fusion."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The dense library: products of matrices and convolutions."""
+"""oneDNN, the dense library: matrix products and convolutions."""

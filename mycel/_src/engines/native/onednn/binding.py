@@ -4,7 +4,7 @@ Each builder takes descriptions of buffers with fixed shapes and returns a `Plan
 with everything that generated code needs to execute them. Plans are cached by their arguments and
 the number of threads.
 
-The parts: `library` finds and declares the C interface, `plan` holds plans and how they are
+The parts: `c_interface` finds and declares the C interface, `plan` holds plans and how they are
 assembled, `matmul` and `conv` are the builders.
 """
 

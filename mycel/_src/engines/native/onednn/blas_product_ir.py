@@ -1,4 +1,4 @@
-"""Products of matrices by the dense library's BLAS interface, as steps of programs, in LLVM IR."""
+"""LLVM IR that calls oneDNN's BLAS interface for matrix products, as steps of programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of the dense library: products and convolutions, and the library's plans for them."""
+"""Descriptions of calls to oneDNN (products and convolutions), and the library's plans for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans: sequences of oneDNN primitives over named buffers, with everything that they need to run.
+"""oneDNN plans: sequences of its primitives over named buffers, with all that they need to run.
 
 An `Assembly` collects the primitives of one plan. It owns every oneDNN handle made on the way, and
 the plan then owns the assembly's handles, so that a plan's addresses are valid exactly as long as
@@ -166,7 +166,7 @@ class Handles:
         return handle
 
 
-# With the reference that `ends.at_end` gives, of which oneDNN knows nothing.
+# With the reference that `finalization.at_end` gives, of which oneDNN knows nothing.
 _DESTROYS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.py_object)
 
 

@@ -1,3 +1,1 @@
-"""Operations: of each its rules (what is claimed), its steps (how it is lowered) and its
-kernels.
-"""
+"""Operations of the native engine: their rules (what is claimed), steps (lowering) and kernels."""

@@ -1,4 +1,4 @@
-"""Steps that assemble a value from others: concatenation along an axis, and padding with gaps."""
+"""Lowering of concatenation, and of padding with gaps, to copies."""
 
 from __future__ import annotations
 

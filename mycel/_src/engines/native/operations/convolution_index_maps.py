@@ -1,4 +1,4 @@
-"""Convolutions and their gradients as nests: what each position of a domain reads.
+"""Index maps of convolutions and their gradients as loop nests, where no dense library is called.
 
 Where no dense library is called, each of the three is a sum of products over its own domain: the
 result's shape, followed by what is summed over. With an image x of (N, C, *image), weights w of
@@ -11,7 +11,7 @@ result's shape, followed by what is summed over. With an image x of (N, C, *imag
 with strides s, dilation d and padding low, where x and y are 0 outside. So no patches are copied.
 The last holds for strides of 1. Groups are either one, or as many as there are channels with one
 output each (depthwise), where the channel and the output have the same number. A convolution of
-steps (`int_conv`) reads what the first does, and its zero point outside.
+quantised integers (`int_conv`) reads what the first does, and its zero point outside.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification and its derivative as LLVM IR (`prims.neural.ctc`).
+"""The CTC loss and its derivative as LLVM IR (`prims.neural.ctc`).
 
 One kernel takes sequences of the batch through all times. States are lanes, in two rows: those of
 the blanks, number 0 to L, and those of the labels, number 0 to L - 1. A step needs the same place

@@ -1,4 +1,4 @@
-"""Labellings of sequences and their derivative as steps (`operations.ctc_kernel`).
+"""Lowering of the CTC loss and its derivative (`operations.ctc_kernel`).
 
 Threads share the sequences of the batch, each of which has rows of scratch memory.
 """

@@ -1,4 +1,4 @@
-"""Decompositions of many small matrices, and triangular systems with them, as LLVM IR.
+"""LU, Cholesky and triangular solves of many small matrices, as LLVM IR.
 
 Threads share the matrices. One of up to `MOST` rows and columns lies in near memory, where its rows
 begin at whole vectors; all elimination goes along rows, by vectors, as soon as a pivot is known.

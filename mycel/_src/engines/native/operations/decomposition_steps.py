@@ -1,5 +1,4 @@
-"""Decompositions of small matrices and triangular systems as steps
-(`operations.decomposition_kernel`).
+"""Lowering of decompositions and solves of small matrices (`operations.decomposition_kernel`).
 
 Matrices of more than `MOST` rows or columns are left to LAPACK, which blocks its loops.
 """

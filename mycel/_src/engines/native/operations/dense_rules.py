@@ -1,4 +1,4 @@
-"""Rules for the nodes that are dense work: products, convolutions and gradients."""
+"""Claims of dense work: the matrix products, convolutions and gradients with steps of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products and convolutions as calls to the dense library.
+"""Lowering of matrix products and convolutions to calls of oneDNN.
 
 Operands are passed with their strides; only values repeated by a stride of 0 are copied first.
 Convolutions write their images channels-last, and kernels follow that layout; a result of the graph

@@ -1,9 +1,9 @@
-"""Products and convolutions of 16-bit floats on processors that have no instructions for them.
+"""Computes 16-bit products and convolutions in float32 where the processor lacks instructions.
 
-On these the dense library would convert one element after another. So such a node is replaced by
-one of float32 between casts. The casts are fused with the kernels around them: operands are widened
-where they are computed, sums are float32 in any case, and results are rounded once, where they are
-first used.
+On such processors the dense library would convert one element after another. So such a node is
+replaced by one of float32 between casts. The casts are fused with the kernels around them: operands
+are widened where they are computed, sums are float32 in any case, and results are rounded once,
+where they are first used.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Rules that turn primitives into parts of nests.
+"""Fusion rules: the domains and index maps by which reductions, windows and gathers join groups.
 
 Group rules are for reductions, full rules for primitives that read operands at other positions. A
 `Domain` is the space of positions of a group, loop k along its axis k. For kind "reduce" it is the
 shape of the operand, for "window" the output's shape followed by the window's, for "product" the
 output's shape followed by the contracted axis, for a convolution or gradient what
-`convolution_rules` says, for "map" just a shape.
+`convolution_index_maps` says, for "map" just a shape.
 """
 
 from __future__ import annotations

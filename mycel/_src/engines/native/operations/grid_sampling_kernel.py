@@ -1,4 +1,4 @@
-"""Images read between their elements as LLVM IR (`prims.neural.image_sampling`).
+"""Grid sampling (interpolated reads of images) as LLVM IR (`prims.neural.image_sampling`).
 
 Where the elements around a position lie, and their weights, are the same for all channels. A kernel
 computes them once for a block of positions, which are lanes, keeps them on the stack, and goes over

@@ -1,4 +1,4 @@
-"""Images read between their elements as steps (`operations.grid_sampling_kernel`).
+"""Lowering of grid sampling (`operations.grid_sampling_kernel`).
 
 Threads share blocks of positions where these are read, and groups of channels where images are
 added up.

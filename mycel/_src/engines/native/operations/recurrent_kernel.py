@@ -1,4 +1,4 @@
-"""Steps of recurrent layers as LLVM IR: the product with the weights of the state, and the gates.
+"""Recurrent layers as LLVM IR: the product of the state with its weights, and the gates.
 
 The weights are packed before: a *panel* has, for each row of the product, the `vectors` vectors
 that lie side by side in registers. On the way forward these are one vector of each gate, for the

@@ -1,4 +1,4 @@
-"""Recurrences and their derivatives as steps (`operations.recurrent_kernel`).
+"""Lowering of recurrent layers and their derivatives (`operations.recurrent_kernel`).
 
 The weights of the state are packed into panels once. Then one kernel goes through all times, and
 threads share the rows of the batch; where few rows meet many weights, a loop goes through the times

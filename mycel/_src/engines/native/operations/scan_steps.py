@@ -1,4 +1,4 @@
-"""Running sums, products and extremes as kernels.
+"""Lowering of cumulative sums, products and extremes to kernels.
 
 Rows are independent, and the axis is one loop that carries a value.
 """

@@ -1,4 +1,4 @@
-"""Writes at positions that are data, as steps.
+"""Lowering of scatters: writes at positions that are data.
 
 The target is filled or copied first; then the updates are written at the indices. Where nothing
 else needs the operand, as that of a loop whose iterations write one element each, they are written

@@ -1,4 +1,4 @@
-"""Sorting, selecting and searching as steps of a program (`ordering_ir`).
+"""Lowering of sorting, selecting and searching (`sorting_kernel`).
 
 The kernels work on contiguous rows: where another axis is ordered, its elements are first moved
 next to each other, and the results, which have the same layout, are views. Rows are divided into

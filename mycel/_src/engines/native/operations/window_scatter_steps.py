@@ -1,4 +1,4 @@
-"""Steps of `window_scatter`, where each place of the result reads the values that belong to it.
+"""Lowering of `window_scatter` (as the gradient of max-pooling), as a gather into each element.
 
 With J = j + low, a place j of the input lies in window w at place k of the window where J = w *
 stride + k. So all places with J = q * stride + r for one residue r ("a phase") meet the same places

@@ -1,9 +1,9 @@
 """Bounds-checked programs: with ``MYCEL_CHECK=bounds`` every access is checked before it is made.
 
-*Kernels* are compiled with checks (`checked_code`): each load and store, lane by lane, must lie in
-the buffer of its argument word, with the size that the lowering gave it; the buffer may be an
-input, an output, a constant or a slot of the arena. An access outside is not made but recorded, and
-raised as a BoundsError when the call ends.
+*Kernels* are compiled with checks (`kernels.bounds_instrumentation`): each load and store, lane by
+lane, must lie in the buffer of its argument word, with the size that the lowering gave it; the
+buffer may be an input, an output, a constant or a slot of the arena. An access outside is not made
+but recorded, and raised as a BoundsError when the call ends.
 
 *Other steps* (copies, the dense library, host steps, control flow) have addresses and sizes that
 are known when a program is made, and are checked then. It is also checked that buffers fit into
@@ -14,8 +14,8 @@ allocator gives and takes back, the arena before a run, and each slot of the are
 was read for the last time. So a value that is read too early or too late is certainly a wrong
 number.
 
-The environment variable is read when a process starts (`checking`); code without checks has no
-overhead.
+The environment variable is read when a process starts (`bounds_check_setting`); code without checks
+has no overhead.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from mycel._src.foundation.errors import BoundsError
 __all__ = ["Watch"]
 
 LINE = 64
-# What is noted of an access; see `bounds_ir`.
+# What is noted of an access; see `bounds_instrumentation`.
 RECORD = ("noted", "step", "word", "write", "offset", "bytes", "size")
 
 

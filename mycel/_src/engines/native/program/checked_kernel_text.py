@@ -1,6 +1,4 @@
-"""The text of a kernel as it is compiled, which has checks of accesses where the process wants
-them.
-"""
+"""The LLVM IR of a kernel as it is compiled: with bounds checks where the process asks for them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The encoding of steps for the runtime: argument words, and tables of the functions that take
-them.
+"""Encodes steps for the runtime: argument words, and tables of the functions that take them.
 
 Every step's arguments are words in one block of memory. Words that hold addresses of inputs,
 outputs or the arena are filled in at each run (`relocations`); the others are fixed. The object

@@ -1,4 +1,4 @@
-"""The order of a program's exchanges with other ranks, such that others compute meanwhile.
+"""Overlap of communication and computation: orders and splits a program's exchanges between ranks.
 
 An exchange becomes two steps: one that begins it once its operands are there, and one that waits
 for its results, which stands in front of the first step that needs them. What happens between is

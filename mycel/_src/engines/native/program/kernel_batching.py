@@ -1,4 +1,4 @@
-"""Batches: independent kernels that run as one parallel step.
+"""Kernel batching: independent kernels that run as one parallel step.
 
 A step with little work is not worth waking threads for, and an optimizer takes one for each
 parameter. So neighbouring kernels are ordered by their level, the number of kernels one after

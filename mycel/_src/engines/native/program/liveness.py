@@ -1,8 +1,8 @@
-"""Liveness: the time of each buffer from the first step that writes it to the last that reads it.
+"""Liveness of buffers: from the first step that writes each to the last that reads it.
 
 Steps are numbered in order, with those inside control flow; those of a batch share a number. A
 buffer from outside that a loop reads lives until the loop ends. Where a kernel may overwrite a
-buffer that ends there (`taking`), the two can share a place.
+buffer that ends there (`inplace`), the two can share a place.
 """
 
 from __future__ import annotations

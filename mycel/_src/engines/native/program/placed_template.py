@@ -1,4 +1,4 @@
-"""A template with actual sizes of its symbols, and with the offsets of buffers in the arena."""
+"""A template with its symbols bound to actual sizes, and its buffers placed in the arena."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Programs: a lowered graph as a table that the native runtime runs.
 
-A `Program` is made of a `Template` for actual sizes: the numbers and the arena (`placed`), and the
-words and tables (`encoding`), which it passes to the runtime. It keeps everything alive that its
-words point to: kernels, dense plans, constants, callbacks.
+A `Program` is made of a `Template` for actual sizes: the numbers and the arena (`placed_template`),
+and the words and tables (`encoding`), which it passes to the runtime. It keeps everything alive
+that its words point to: kernels, dense plans, constants, callbacks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stored programs: templates in files of the cache (`mycel.cache`), which later processes load.
+"""The on-disk program cache: templates in files (`files.code_cache`) that later processes load.
 
 The key is a digest of the graph as it was staged (structure, types, parameters, constants), of the
 outputs that are written into inputs, and of everything that a lowering depends on

@@ -1,4 +1,4 @@
-"""Running a program many times (rounds) in one call.
+"""Runs a program for many rounds in one call, natively.
 
 `repetition(entry, carried)` prepares everything that is the same for every call; `run` takes the
 buffers that stay and those that differ between rounds, and gives the buffers of all results. A

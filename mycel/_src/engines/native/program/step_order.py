@@ -10,7 +10,7 @@ one's by more than `GAIN`.
 An order is valid if every step keeps its place relative to those that write the buffers it reads or
 writes, or that read the buffers it writes. Outputs that overwrite inputs (`over`) are written after
 the last step that reads the input. Steps with effects keep their order. Exchanges with other ranks
-that have no other effect may change places here, and get their order in `overlap`.
+that have no other effect may change places here, and get their order in `exchange_overlap`.
 """
 
 from __future__ import annotations

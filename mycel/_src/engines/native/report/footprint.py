@@ -1,4 +1,4 @@
-"""The memory that a program needs, found without making the program.
+"""Memory estimates: what a program needs, found without making the program.
 
 The graph is lowered and its arena laid out, but no code is generated and nothing is run. At the
 peak there are the inputs (arguments, and the parameters that it reads), the results that do not

@@ -1,10 +1,10 @@
 """Traces of the native engine: every step of every program that runs, and memory taken and freed.
 
-The runtime writes records (`signals_ir` explains them) into a log. When the log is half full, a
-thread replaces it by an empty one; addresses are later looked up in the programs that were alive.
-Steps inside control flow appear besides the `cond` or `while` that ran them (`Event.inner`). Logs
-are reused and never freed, as a program that began during a trace may write its last record after
-it.
+The runtime writes records (`early_exit_and_log_ir` explains them) into a log. When the log is half
+full, a thread replaces it by an empty one; addresses are later looked up in the programs that were
+alive. Steps inside control flow appear besides the `cond` or `while` that ran them (`Event.inner`).
+Logs are reused and never freed, as a program that began during a trace may write its last record
+after it.
 """
 
 from __future__ import annotations

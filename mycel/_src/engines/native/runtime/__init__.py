@@ -1,1 +1,1 @@
-"""The native runtime: memory, the machine that runs steps, and the calls from Python."""
+"""The native runtime: memory, the interpreter of steps, and the calls from Python."""

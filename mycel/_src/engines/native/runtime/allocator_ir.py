@@ -1,11 +1,11 @@
 """The allocator of the native runtime, as LLVM IR; its calls run under Python's lock.
 
 Small freed blocks of a size class (four to a power of two) are kept in a list for the next
-allocation. Large blocks are cut from segments (`pieces_ir`). Writing memory that was used before
-takes a thirtieth of the time of new memory, so as many bytes may be reserved as were in use at one
-time, and a sixteenth more; that mark falls slowly while large blocks come and go. Where an
-allocation would exceed the program's limit, or the system has no more memory, all that is free is
-given back. Requests for more than all of the machine's memory are refused at once, as systems
+allocation. Large blocks are cut from segments (`large_block_allocator_ir`). Writing memory that was
+used before takes a thirtieth of the time of new memory, so as many bytes may be reserved as were in
+use at one time, and a sixteenth more; that mark falls slowly while large blocks come and go. Where
+an allocation would exceed the program's limit, or the system has no more memory, all that is free
+is given back. Requests for more than all of the machine's memory are refused at once, as systems
 promise more than they have.
 
 `MEMORY` names the words of the account. A block begins with its class, a link, its size, the bytes

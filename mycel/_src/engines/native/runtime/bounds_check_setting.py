@@ -1,6 +1,6 @@
-"""Whether accesses are checked (``MYCEL_CHECK=bounds``, `bounds`), and a runtime that fills memory.
+"""Whether accesses are bounds-checked (``MYCEL_CHECK=bounds``), and a runtime that poisons memory.
 
-It fills memory without a value, so that reading it is noticed.
+That runtime fills memory without a value, so that reading it is noticed (`bounds_checking`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Buffers as LLVM IR: CPython capsules of 64-byte aligned memory, which `memory_ir` allocates."""
+"""Buffers in LLVM IR: CPython capsules of 64-byte aligned memory from `allocator_ir`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Early ends of a run (indices out of range, signals) and the log of traces, as LLVM IR.
+"""Early exits of a run (an index out of range, a signal) and the log of traces, as LLVM IR.
 
 The word `status` of a program is 0 unless something ends the run early. A kernel that finds an
 index out of range stores the address of a record there, whose first word is the index (`Site`);

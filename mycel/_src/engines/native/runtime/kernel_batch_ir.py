@@ -1,4 +1,4 @@
-"""The part of the runtime that runs several kernels as one parallel step (`batch`), as LLVM IR."""
+"""The runtime's code for kernel batches, which run as one parallel step, as LLVM IR."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ little. A segment that is cold all over goes back whole.
 
 Cold pieces are whole huge pages, as only these are cheap to write anew. A piece is described
 outside of itself, in eight words (`_WORDS`). The first 64 bytes of a piece in use are a block's
-header, as `memory_ir` has it, whose link is the description.
+header, as `allocator_ir` has it, whose link is the description.
 """
 
 from __future__ import annotations

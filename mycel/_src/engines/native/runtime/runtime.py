@@ -97,7 +97,7 @@ class Runtime:
         self.release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(self.address["mycel_release"])
         self.empty_cache = ctypes.PYFUNCTYPE(None)(self.address["mycel_empty_cache"])
         self.drop_arena = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(self.address["mycel_drop_arena"])
-        # The same for `ends.at_end`, with what the table needs, and the reference that is given.
+        # The same for `finalization.at_end`: what the table needs, and the reference that is given.
         words = (ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object)
         self.end_program = ctypes.PYFUNCTYPE(None, *words)(self.address["mycel_drop_arena"])
         account = ctypes.PYFUNCTYPE(ctypes.c_void_p)(self.address["mycel_memory"])()

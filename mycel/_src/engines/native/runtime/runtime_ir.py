@@ -1,12 +1,11 @@
-"""The fixed part of every native program, as LLVM IR: declarations its parts share, and their
-order.
+"""The fixed part of every native program in LLVM IR: shared declarations and the order of parts.
 
 A program is a table of 64-bit words (`PROGRAM` names them), built by Python. `relocations` are
 triples (address of a word, base number, offset): before a run the word becomes base + offset, where
 bases are the inputs, then the outputs, then the arena. So kernels find addresses and sizes in their
 argument words. Where the word `keeps` is set, the word `arena` keeps the arena of the last run for
-the next; a run that finds none allocates one. `signals_ir` explains the word `status`, `steps_ir`
-the steps.
+the next; a run that finds none allocates one. `early_exit_and_log_ir` explains the word `status`,
+`step_interpreter_ir` the steps.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from mycel._src.engines.native.runtime.step_interpreter_ir import STEPS
 
 __all__ = ["PROGRAM", "RECORD", "RUNTIME", "RUNTIME_SYMBOLS"]
 
-# Words of a record of the log; see `signals_ir`.
+# Words of a record of the log; see `early_exit_and_log_ir`.
 RECORD = 5
 
 PROGRAM = (

@@ -1,4 +1,4 @@
-"""The machine that runs tables of steps on threads, and the steps other than kernels, as LLVM IR.
+"""The step interpreter: runs tables of steps on threads, and has the non-kernel steps, in LLVM IR.
 
 A step is a quadruple (function, arguments, extent, grain): the function runs ``f(arguments, begin,
 end)`` over parts of [0, extent), on several threads where there are at least two grains of work.

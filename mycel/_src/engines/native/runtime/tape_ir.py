@@ -1,4 +1,4 @@
-"""The tape of a loop's states, as LLVM IR, a part of the runtime (`runtime_ir`).
+"""The tape of a loop's states, as LLVM IR: a part of the runtime (`runtime_ir`).
 
 A tape's header is eight words: memory, entries that fit, entries, stride, rounds, rounds left.
 `push` is called before each round (iteration) and keeps the state if the stride divides the number

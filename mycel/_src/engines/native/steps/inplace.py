@@ -1,4 +1,4 @@
-"""In-place results: buffers that a kernel reads and may overwrite with its results.
+"""In-place rules: which buffers a kernel reads and may overwrite with its results.
 
 A kernel may write a result over a buffer if it reads that buffer only at the position that it is
 about to write, and no more after it has written there. Kernels visit their positions in any order,

@@ -1,4 +1,4 @@
-"""The builder of a graph's steps, which also knows the place of each value in memory.
+"""The step builder, which adds a graph's steps and tracks each value's buffer and strides.
 
 A value is a `View`, strides over a buffer. Transposes, slices, broadcasts and most reshapes cost
 nothing; steps that need a value in row-major order call `contiguous`, which copies where it has to.

@@ -1,4 +1,4 @@
-"""Steps: the actions of a program, one after another, as data.
+"""Step types: the actions of a native program, one after another, as data.
 
 Lowering makes them, `program` orders them and encodes them for the runtime, and `report` estimates
 their cost. The action of a step is an object of one of the classes in `Action`, by which code

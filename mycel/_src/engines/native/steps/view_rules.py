@@ -1,6 +1,6 @@
-"""Rules of views, whose elements are their input's at other positions, and of index sequences.
+"""Lowering rules of views and of index sequences, which are read in place or computed.
 
-Neither needs memory of its own to be read.
+A view's elements are its input's at other positions. Neither needs memory of its own to be read.
 """
 
 from __future__ import annotations

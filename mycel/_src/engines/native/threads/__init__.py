@@ -1,1 +1,1 @@
-"""Threads that share work: the pool, and the dense library's teams on it."""
+"""The thread pool, and the dense library's OpenMP teams on it."""

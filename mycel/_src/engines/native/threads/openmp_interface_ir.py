@@ -1,4 +1,4 @@
-"""The functions that the dense library expects of OpenMP, on teams of the pool, as LLVM IR.
+"""The OpenMP functions that the dense library calls, implemented on the thread pool, in LLVM IR.
 
 A parallel region of `n` threads is work of `n` items, one for each number of a thread. Threads of
 a region may wait for each other, at barriers or by words of their own, so parts that have begun

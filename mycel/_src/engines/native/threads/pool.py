@@ -1,4 +1,4 @@
-"""The process's pool of threads: its functions, and what becomes of it in forked children.
+"""The process's thread pool: its functions, and its handling of forks.
 
 A helper sleeps or spins in code of the pool, which therefore stays linked until the process ends.
 Who forks ends the helpers that have no work first, so a process that forks has no threads that

@@ -1,4 +1,4 @@
-"""The pool of threads, as LLVM IR: work in numbered items, done by whoever comes.
+"""The work-stealing thread pool, as LLVM IR.
 
 A *team* is a caller and its helpers. Each caller takes a team that is free, or makes one, so
 threads of Python do not wait for each other. Work is a function and a number of items, of which

@@ -1,4 +1,4 @@
-"""How threads sleep on a word and are woken, and on which cores helpers run, as LLVM IR.
+"""Sleep and wake-up of threads (futex), and the cores that helpers run on, in LLVM IR.
 
 On Linux a thread sleeps by the system's own call, and a helper of a calm team leaves the caller's
 core to the caller, where the process may run on others: the system likes to wake a thread on the

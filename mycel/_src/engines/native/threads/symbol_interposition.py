@@ -1,4 +1,4 @@
-"""What a loaded library imports: found, and led elsewhere.
+"""Symbol interposition: redirects a loaded ELF library's imports in its global offset table.
 
 A library calls functions of others through a table of addresses, which the system's loader fills
 in: one entry for each relocation of a name. `lead` writes other addresses there, for one library

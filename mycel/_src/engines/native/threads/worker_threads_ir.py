@@ -1,4 +1,4 @@
-"""The helpers of teams: how they begin, wait, enter and end, as LLVM IR.
+"""The pool's worker threads (*helpers* of teams): how they start, wait, work and end, in LLVM IR.
 
 A helper that goes to sleep says so, and then looks once more whether there is work; who opens the
 gate writes the gate and then looks who sleeps. So one of the two sees the other. The same holds for

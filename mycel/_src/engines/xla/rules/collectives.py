@@ -1,4 +1,4 @@
-"""Collectives between the devices of one program, which runs on all of them under `shard_map`.
+"""XLA rules of collectives between the devices of one program, which all run it under `shard_map`.
 
 There the devices lie on one axis, `AXIS`, and `scope.ranks` has the rank of each place on it. A
 collective names ranks by the axes of its own mesh: they become groups of places, so that any mesh

@@ -1,4 +1,4 @@
-"""Control flow: XLA's conditionals and loops over the graphs that the primitives hold.
+"""XLA rules of control flow: conditionals and loops over the graphs that the primitives hold.
 
 What stops a program is noted as a pair of numbers (see `Scope`). It leaves a branch as one more
 result, and is carried by a loop, which ends at it. A loop that exchanges values ends on all devices

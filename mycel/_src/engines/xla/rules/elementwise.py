@@ -1,4 +1,4 @@
-"""Element-wise primitives. 16-bit floats are computed in float32 and rounded once."""
+"""XLA rules of element-wise primitives. 16-bit floats are computed in float32 and rounded once."""
 
 from __future__ import annotations
 

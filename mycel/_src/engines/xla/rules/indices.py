@@ -1,4 +1,4 @@
-"""Reading and writing at positions that are data.
+"""XLA rules of gather, scatter and other accesses at positions that are data.
 
 What an index out of range does is decided by `bounds` (see `prims.indexing.index`). XLA knows no
 errors: an index out of range reads 0 and writes nothing, and the scope notes it, so that the

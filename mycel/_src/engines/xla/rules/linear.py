@@ -1,4 +1,4 @@
-"""Products of matrices, convolutions, decompositions and Fourier transforms.
+"""XLA rules of matrix products, convolutions, decompositions and Fourier transforms.
 
 Products have the precision of their operands' type; 16-bit floats accumulate in float32.
 """

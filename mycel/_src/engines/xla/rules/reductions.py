@@ -1,4 +1,4 @@
-"""Reductions, running reductions, and sorting. 16-bit floats accumulate in float32."""
+"""XLA rules of reductions, scans and sorting. 16-bit floats accumulate in float32."""
 
 from __future__ import annotations
 

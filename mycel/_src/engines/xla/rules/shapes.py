@@ -1,4 +1,4 @@
-"""Constants, positions, and what moves elements."""
+"""XLA rules of constants, positions, and data movement."""
 
 from __future__ import annotations
 

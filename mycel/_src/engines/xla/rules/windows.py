@@ -1,4 +1,4 @@
-"""Windows that slide over the spatial axes."""
+"""XLA rules of windows that slide over the spatial axes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The interpreter of syntax trees: statements and expressions as closures, and graph breaks."""
+"""The AST interpreter: statements and expressions as closures, and graph breaks."""

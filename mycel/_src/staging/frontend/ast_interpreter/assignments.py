@@ -1,5 +1,6 @@
-"""Assignments as closures: storing in and deleting names, attributes and items, and unpacking of
-values.
+"""Interprets assignments: stores, deletions and unpacking, each as a closure.
+
+Targets are names, attributes and items.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Builtin functions that behave differently with staged tensors, or that call back into the user's
-code.
-"""
+"""Interprets builtin functions that treat staged tensors differently, or call the user's code."""
 
 from __future__ import annotations
 

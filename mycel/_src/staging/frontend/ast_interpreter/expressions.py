@@ -1,8 +1,8 @@
-"""Expressions as closures from a frame to a value.
+"""Interprets expressions: each becomes a closure from a frame to a value.
 
 Operators run on the values themselves; those of tensors add nodes to the graph. Expressions that
 depend on the truth of a value (`and`, `or`, `not`, the conditional expression, chained comparisons)
-use `control` if it is the truth of a tensor.
+use `control_flow` if it is the truth of a tensor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Interpreted generators of the user: a body with `yield` becomes a Python generator over a frame.
+"""Interprets generator functions: a body with `yield` becomes a Python generator over a frame.
 
 Statements without a `yield` in them run as elsewhere. Those with one are built here a second time
 as generators, so that they can stop in the middle. Their control flow must not depend on a tensor:

@@ -1,4 +1,4 @@
-"""Functions that need values on the way, which run in compiled segments with Python in between.
+"""Graph breaks: functions that need values midway run in compiled segments, with Python in between.
 
 A `LiveStage` interprets a function at each call. Operations still become nodes, and control flow
 that depends on tensors is still staged as `cond` and `while_loop` where that is possible. But where

@@ -1,5 +1,6 @@
-"""The interpreter, which runs a user's function over abstract values: plain Python values stay as
-they are, and tensors become nodes.
+"""The AST interpreter, which runs a user's function over abstract values.
+
+Plain Python values stay as they are, and tensors become nodes.
 
 A function's syntax tree is turned once into closures of Python (`expressions`, `statements`), which
 are called with a `Frame`. Every call goes through `Interpreter.invoke`, which decides how it is

@@ -1,4 +1,4 @@
-"""The patterns of `match` as closures that test a value and bind names."""
+"""Interprets patterns of `match`, as closures that test a value and bind names."""
 
 from __future__ import annotations
 

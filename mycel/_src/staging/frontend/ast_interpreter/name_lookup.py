@@ -1,4 +1,4 @@
-"""Names as closures: the frames in which a name is looked up and stored."""
+"""Interprets names, as closures that find the frame in which to look up or store."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Construction of objects: `__new__`, `__init__` and generated methods of dataclasses are
-interpreted for classes that the user wrote; all other objects are made natively.
+"""Interprets construction of objects of the user's classes; all others are made natively.
+
+Interpreted are `__new__`, `__init__` and generated methods of dataclasses.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Statements as closures from a frame to a signal, which is None to go on, or says how the block is
-left.
+"""Interprets statements: each becomes a closure from a frame to a signal.
+
+A signal is None to go on, or says how the block is left.
 
 A block stops at the first signal. If it depends on a tensor whether the block was left
-(`control.Dynamic`), its rest runs under that condition. If one branch of an `if` always leaves the
-block, the rest of the block becomes part of the other branch, so that nothing is staged twice.
+(`conditionals.Dynamic`), its rest runs under that condition. If one branch of an `if` always leaves
+the block, the rest of the block becomes part of the other branch, so that nothing is staged twice.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""How interpreted code calls functions, native code and methods, and reads attributes."""
+"""Calls from interpreted code: functions, native code and methods, and attribute access."""

@@ -1,4 +1,4 @@
-"""The errors for arguments that do not fit a function, in Python's words."""
+"""TypeErrors for arguments that do not fit a function's signature, in Python's words."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Reads and writes of names and attributes by interpreted code, with guards for reads and a journal
-of writes.
+"""Attribute and name access of interpreted code: reads are guarded, writes are journaled.
 
 Attributes and objects that the program itself has set or made while it is being staged need no
 guard. A tensor in an attribute is not guarded by identity: compiled code reads the attribute again

@@ -1,5 +1,4 @@
-"""The parts of interpreted code: functions as closures of Python, their activations, and the
-functions that they define.
+"""Frames of interpreted code, functions compiled to closures, and the functions that they define.
 
 Every call by interpreted code goes through `call`: to the stage, which decides how it is done, or
 to Python where nothing is staged.

@@ -1,7 +1,7 @@
-"""The functions of the library that compiled functions may call, found out without compiling.
+"""The library functions that may not be called in compiled functions, found without compiling.
 
 The functions of some modules belong to the process (seeds, settings, files, data), so that a graph
-cannot stand for them; `outside.see_library` refuses them while a function is staged, and the
+cannot stand for them; `native_calls.see_library` refuses them while a function is staged, and the
 function then runs in segments.
 """
 

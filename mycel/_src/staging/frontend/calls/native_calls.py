@@ -1,4 +1,4 @@
-"""Native calls while a function is staged, and guards of the outside state that they may read.
+"""Native calls during staging, and guards on the outside state that they may read.
 
 Interpreted code tells the guards what it reads, but native code does not. So the arguments of a
 native call are *seen* before it: plain data and tensors need no guard, containers and objects are

@@ -1,5 +1,7 @@
-"""Operators on objects whose classes define them in Python, by the rules of the language reference
-("Data model", emulating numeric types and containers).
+"""Operator overloading: interprets operator methods of the user's classes, dispatched as in Python.
+
+The rules are those of the language reference ("Data model", emulating numeric types and
+containers).
 
 Python would run such a method natively, where its reads are not guarded and its conditions cannot
 depend on tensors. So it is looked up here as Python looks it up, on the class, and interpreted.

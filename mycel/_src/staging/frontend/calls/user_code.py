@@ -1,5 +1,6 @@
-"""The distinction between code that runs natively (of the library, of the standard library, and of
-packages that do not use the library) and code that is interpreted.
+"""Tells interpreted code (the user's) from native code.
+
+Native is code of the library, of the standard library, and of packages that do not use the library.
 """
 
 from __future__ import annotations

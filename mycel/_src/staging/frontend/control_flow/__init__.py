@@ -1,1 +1,1 @@
-"""Branches, loops and recursions, unrolled by Python or made nodes where a tensor decides."""
+"""Staging of control flow: branches, loops and recursion, unrolled or made nodes of the graph."""

@@ -1,4 +1,4 @@
-"""The join of the values of two branches between which a tensor decides.
+"""Joins the values of two branches between which a tensor decides.
 
 Values that differ must be tensors of one type, or numbers, which become tensors and are marked as
 numbers, so that assignments do not change them in place. Containers of one form are joined item by

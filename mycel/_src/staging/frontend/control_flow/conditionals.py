@@ -1,4 +1,4 @@
-"""Control flow that depends on a tensor.
+"""Staging of branches on a tensor's value, as `cond` or `select` nodes.
 
 Each branch is staged in a scope of its own. Then its changes are undone, and the two branches are
 *joined*: variables, journaled changes and the way the block was left. Values that differ must be

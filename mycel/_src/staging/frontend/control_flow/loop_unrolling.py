@@ -1,6 +1,4 @@
-"""Loops, which are unrolled while Python's own values decide about the next round, and one
-`while_loop` where a tensor decides (`tensor_loops`).
-"""
+"""Staging of loops: unrolled while Python's values decide, else a `while_loop` (`tensor_loops`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that call themselves under a condition that depends on a tensor.
+"""Staging of recursion that ends by a tensor's value, as `recursion` nodes.
 
 A call is such a recursion if the same code is running already, with the same plain arguments and
 tensors of the same types, and a branch or loop that depends on a tensor has been opened since:

@@ -1,11 +1,11 @@
-"""Loops whose number of rounds depends on a tensor, which become one `while_loop`.
+"""Staging of loops whose trip count depends on a tensor, as one `while_loop`.
 
 The loop is staged as one round, from fresh inputs for the carried values to their next values. The
 carried values are found by trial. They are first the variables that the source assigns, as tensors
 if they are tensors and as constants otherwise. Values that a trial changes are added, or given a
 wider type, until a round returns the types with which it began. The test is staged at the end of
 each round (and once before the loop), so that it runs where Python runs it; its result, `alive`, is
-carried. The code of `control.Dynamic`, which says how a round was left by break or return, is
+carried. The code of `conditionals.Dynamic`, which says how a round was left by break or return, is
 carried too. A value that a round does not change becomes an operand that stays the same.
 """
 

@@ -1,1 +1,1 @@
-"""The stage, in which operations become nodes: captures, views, derivatives, symbolic sizes."""
+"""Graph building during staging: captures, views, derivatives, symbolic sizes."""

@@ -1,5 +1,6 @@
-"""Positions in a mask whose values are not known while staging: a tensor whose size is a new
-symbol, which is bound when the program runs.
+"""Data-dependent sizes: positions in a mask, as a tensor whose size is a new symbol.
+
+The values of the mask are not known while staging; the symbol is bound when the program runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls of Cells in a staged function that a later gradient goes back through.
+"""Forward reuse in staged functions: a gradient reuses an earlier call of the same Cell.
 
 A derivative consists of further nodes of the same graph, so after ``loss = self.net(x)`` the
 gradient ``grad(self.net, weights)(x)`` needs no second call: it is the derivative of the nodes that

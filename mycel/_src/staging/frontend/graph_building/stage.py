@@ -1,4 +1,4 @@
-"""The stage: the context in which a function is staged, where applying a primitive makes a node.
+"""The stage: the tracing context in which applying a primitive makes a node.
 
 A `Stage` is one staging of one function. Tensors that existed before are *captured*: each gets an
 input node, and `current` holds the node of its present value, which a write in place replaces. A

@@ -1,4 +1,4 @@
-"""The derivatives of a stage: marks, pull-backs, push-forwards, and rules that the program defines.
+"""Derivatives during staging: marked inputs, pull-backs, push-forwards, and user-defined rules.
 
 Marks are `identity` nodes, and a derivative consists of further nodes of the same graph. A
 push-forward gives new tensors for outputs whose values and tangents come out of the same control

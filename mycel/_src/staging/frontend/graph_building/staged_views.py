@@ -1,4 +1,4 @@
-"""Views while a function is staged, and tensors that share elements with others depending on data.
+"""Views and aliasing during staging, also where data decides which tensors share elements.
 
 A view has a node that belongs to one node of its root: after a write to the root, or in another
 branch, it is derived anew from the root's present node. Derived nodes belong to the outermost scope

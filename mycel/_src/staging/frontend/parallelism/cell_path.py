@@ -1,4 +1,4 @@
-"""The path of the Cell that is being staged, which nodes carry (`Where.cell`).
+"""Cell paths: the path of the Cell being staged, which its nodes carry (`Where.cell`).
 
 A path is "Net.features.0:Conv2d": the class of the outermost Cell, the attributes that lead from
 each Cell to the next, and the class of the innermost one. Operators that are divided among devices

@@ -1,4 +1,4 @@
-"""Micro-batches: a function that is differentiated is called on parts of its batch.
+"""Micro-batching during staging: the differentiated function is called on parts of its batch.
 
 While `cut_into` is in force in a thread, the outermost gradient that a stage takes calls its
 function once for each part of the batch. Every tensor in the arguments is cut along axis 0, as its

@@ -1,5 +1,6 @@
-"""Marks around the operators of a function that is being staged
-(`prims.distributed.sharding_constraint`).
+"""Marks inputs and results of each operator during staging, for strategies of parallel training.
+
+Marks are nodes (`prims.distributed.sharding_constraint`).
 
 While operators are divided among devices (`ParallelSettings.dividing`), each call of one has its
 inputs and its results marked. The call itself sees its own tensors: an input's node is replaced by

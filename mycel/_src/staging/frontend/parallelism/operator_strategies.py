@@ -1,4 +1,4 @@
-"""Strategies of operators, as programs give them, for the tensors that a call passes.
+"""Operators' strategies, adapted to the tensors that a call passes.
 
 A strategy has an entry for each input. Inputs that are numbers have the entry ``()``, which says
 nothing. Some operators are divided by what they give instead of what they take: a new axis

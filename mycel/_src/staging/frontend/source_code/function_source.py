@@ -1,4 +1,4 @@
-"""The syntax tree of a function's source, found from the function object.
+"""Finds the syntax tree of a function object's source.
 
 A function is parsed by itself where its lines can be told from its code and indentation. Otherwise
 its file (or notebook cell, or other source that `linecache` has) is parsed once; its functions and

@@ -1,5 +1,4 @@
-"""The names that functions bind, which determine whether a name is local, of an outer function, or
-global.
+"""Scope analysis: which names a function binds, so which are local, enclosing or global.
 
 The rules are those of the language reference, section "Naming and binding". Classes are scopes that
 are not visible in their functions; comprehensions are functions of their own, whose assignment

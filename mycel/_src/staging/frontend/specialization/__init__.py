@@ -1,1 +1,1 @@
-"""What a staged graph is specialised on: guards, snapshots, and sizes and numbers that vary."""
+"""Specialisation of staged graphs: guards, snapshots, and sizes and numbers that vary."""

@@ -1,5 +1,4 @@
-"""Sizes that vary from call to call: the dimensions of a function's arguments that become symbols,
-and the versions that serve many sizes.
+"""Dynamic shapes: argument dimensions that vary between calls become symbols of one version.
 
 The first call of a function is compiled for its sizes. When a later call differs from earlier ones
 in sizes alone, the dimensions that differ become symbols, and the function is staged with them

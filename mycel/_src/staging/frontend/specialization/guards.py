@@ -1,5 +1,4 @@
-"""Guards: the values that staging read from Python's objects, which are compared before compiled
-code is used again.
+"""Guards: values that staging read from Python's objects, compared before compiled code runs again.
 
 Each guard has the place that was read and the value that was found there. Plain data is compared by
 value, containers and NumPy arrays by their contents, everything else by identity; objects that

@@ -1,4 +1,4 @@
-"""Python numbers that a compiled function takes as inputs instead of constants: `mutable`.
+"""`mutable`: Python numbers that a compiled function takes as inputs instead of constants.
 
 `mutable` returns a number, tuple, list or dict of a class derived from Python's own, so that it is
 an ordinary value for all other code. Compiled functions recognize the class: numbers inside it

@@ -1,5 +1,4 @@
-"""Forms by which values are compared: contents of containers, and the state of objects with all
-that can be reached from them.
+"""Snapshots for comparison: contents of containers, and the reachable state of objects.
 
 `frozen` includes the items of containers and takes everything else by identity (plain data by
 value), as further reads of interpreted code have guards of their own. `snapshot` also includes the

@@ -1,1 +1,1 @@
-"""Gradients of eager operations: recordings, their derivatives, hooks, and reused forward calls."""
+"""Eager autograd: recordings (tapes), their derivatives, hooks, and reused forward calls."""

@@ -1,4 +1,4 @@
-"""Which recordings are compiled as a whole, and which are taken operation by operation.
+"""When an eager backward graph is compiled as a whole, and when it runs operation by operation.
 
 A recording that is compiled costs thousands of times its run and gains it back only if it comes
 again. So a structure is taken operation by operation when it comes first

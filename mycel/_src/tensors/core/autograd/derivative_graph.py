@@ -1,4 +1,4 @@
-"""Derivatives of recordings as graphs.
+"""The derivative of a recorded tape as one graph to compile, with its cache key.
 
 The inputs of such a graph are the recorded values that the rules use, and the cotangents or
 tangents that are given. Gradients by tables of which few rows were read are given as rows

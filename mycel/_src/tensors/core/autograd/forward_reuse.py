@@ -1,4 +1,4 @@
-"""Calls of Cells that a gradient of the same Cell goes back through, instead of calling it again.
+"""Forward reuse: a gradient reuses the last eager call of the same Cell instead of repeating it.
 
 The body of a training step is most often ``loss = net(x)`` and then ``grad(net, weights)(x)``. The
 first call has computed all that the second one needs. So a context, or the Cell itself outside of

@@ -1,5 +1,4 @@
-"""Hooks of tensors and Cells, functions of the user that see or change gradients in the backward
-pass, and a Cell's own `bprop`.
+"""Gradient hooks of tensors and Cells, which see or change gradients, and a Cell's own `bprop`.
 
 A hook of a computed tensor is attached to the operation that computed it (`attach_hook` of the
 context in force). A hook of an input of the derivative, such as a parameter, is called when the

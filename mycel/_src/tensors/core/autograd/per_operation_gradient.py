@@ -1,4 +1,4 @@
-"""Gradients of recordings operation by operation.
+"""The backward pass of a tape one operation at a time, with cached programs per operation.
 
 A recording whose structure is new is not compiled as a whole. Its cotangents are passed from
 operation to operation by *pieces*: programs of the derivative of one operation, found again by its

@@ -1,4 +1,4 @@
-"""Graphs of regions of a recording whose values a gradient computes anew (`Recorder.recompute`)."""
+"""Graphs of recomputed regions: what a backward pass computes again (`Recorder.recompute`)."""
 
 from __future__ import annotations
 

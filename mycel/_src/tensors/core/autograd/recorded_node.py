@@ -1,4 +1,4 @@
-"""The nodes of recordings, and parameters that many of them share."""
+"""The node class of the tape, and parameter dictionaries that nodes share."""
 
 from __future__ import annotations
 

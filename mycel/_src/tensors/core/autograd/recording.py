@@ -1,4 +1,4 @@
-"""Recording eager operations for a gradient.
+"""The tape: records eager operations for a gradient.
 
 While a `Recorder` is in force operations still run at once; those that depend on a marked input
 also become nodes, each remembered with the tensor that it produced. `pullback` and `pushforward`

@@ -1,4 +1,4 @@
-"""Derivatives of a recording whose operations are applied one by one.
+"""Derivatives of a tape applied eagerly, one operation at a time, so that they can nest.
 
 They are taken this way inside another context, inside the recording itself (so that the derivative
 can be differentiated again), and where the program defines derivatives of its own

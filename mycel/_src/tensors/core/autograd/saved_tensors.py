@@ -1,5 +1,4 @@
-"""Hooks that pack and unpack the values kept from the forward to the backward pass:
-`saved_tensors_hooks`.
+"""`saved_tensors_hooks`: pack and unpack the values kept from the forward to the backward pass.
 
 An operation under hooks is recorded as a `custom` node whose rule is the derivative of that one
 operation (`_Plan`). It keeps only the results of ``pack`` for the values that the derivative uses,

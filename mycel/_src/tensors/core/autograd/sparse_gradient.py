@@ -1,4 +1,4 @@
-"""Gradients by large tables as the rows that were read.
+"""Sparse gradients of embedding tables: only the rows that were read.
 
 The gradient of reading rows of a table is a table of zeros with rows added in. A recording gives it
 as a `RowGradient`, a tensor that has the rows and their indices, and becomes the whole table when

@@ -1,4 +1,4 @@
-"""What dropout keeps of an attention, drawn where it is needed, as `prims/random.py` draws it.
+"""Dropout inside attention kernels: masks drawn on the fly, as `prims/random.py` draws them.
 
 Lanes are queries. Element (row, key) of the scores is encrypted under the key of the generator's
 state, so the way forward and the way back draw the same without a mask in memory. Numbers of 32

@@ -1,4 +1,4 @@
-"""What the kernels of an attention depend on."""
+"""The parameters that attention kernels are specialised on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes of attention have a kernel (`attention_steps`), and how 16-bit floats get one."""
+"""Claims of attention: nodes with a kernel (`attention_steps`), and widening of 16-bit floats."""
 
 from __future__ import annotations
 

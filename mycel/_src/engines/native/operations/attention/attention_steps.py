@@ -1,4 +1,4 @@
-"""Steps of attention and of its derivative: one kernel each (`attention_ir`)."""
+"""Lowering of attention and its derivative, to one kernel each (`attention_kernel`)."""
 
 from __future__ import annotations
 

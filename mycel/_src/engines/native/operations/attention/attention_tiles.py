@@ -1,4 +1,4 @@
-"""The parts of which kernels of attention are made, as functions in LLVM IR.
+"""Building blocks of attention kernels in LLVM IR: tile products, transposes, exponentials.
 
 *Products.* C (+)= A B, where rows of B and C are vectors of lanes. A tile of C, some rows of A by
 some vectors of B, stays in registers while one element of each row of A meets the vectors of a row

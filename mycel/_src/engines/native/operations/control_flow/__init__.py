@@ -1,1 +1,1 @@
-"""Branches, loops, gradients of loops, and calls of recursive functions, as steps of steps."""
+"""Lowering of branches, loops, gradients of loops and recursive calls to steps that hold steps."""

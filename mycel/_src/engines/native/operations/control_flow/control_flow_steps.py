@@ -1,4 +1,4 @@
-"""Control flow as steps that hold steps.
+"""Lowering of control flow to steps that hold steps.
 
 The graphs inside a `cond` or `while_loop` are lowered over the memory of the graph around them. A
 conditional's branches copy their results to common buffers. A recursive function's body is lowered

@@ -1,4 +1,4 @@
-"""Gradients of loops as steps: one loop records its states on a tape, another reads them backwards.
+"""Lowering of gradients of loops: the forward loop records states on a tape for the backward loop.
 
 The forward loop is `while_loop` with a `push` before each iteration; the backward loop has a `pop`
 as its test, which restores a state, and one iteration of the derivative as its body. Where the

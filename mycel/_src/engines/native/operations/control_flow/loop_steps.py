@@ -1,4 +1,4 @@
-"""Loops as steps.
+"""Lowering of loops.
 
 Each carried value has a buffer; the body reads them, and its results replace them when all are
 computed.

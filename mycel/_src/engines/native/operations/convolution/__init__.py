@@ -1,3 +1,1 @@
-"""Convolutions by code of our own: Winograd, pointwise, depthwise, and direct with channels
-last.
-"""
+"""Convolution kernels beside oneDNN's: Winograd, pointwise, depthwise, and NHWC direct."""

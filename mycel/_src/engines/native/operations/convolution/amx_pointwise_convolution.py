@@ -1,4 +1,4 @@
-"""Convolutions with kernels of size 1, and their gradients, as products of pieces (`pieces_steps`).
+"""1x1 convolutions and their gradients as AMX products of split float32 (`amx_product_steps`).
 
 The positions of an image are the rows of a matrix and its channels the columns; where channels come
 first in memory, the transposed matrix is computed. In the gradient by the weights positions are the

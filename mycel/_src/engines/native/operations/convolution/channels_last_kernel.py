@@ -1,4 +1,4 @@
-"""Sums of products over images with channels last, with what is made of them, as kernels.
+"""Kernels of NHWC convolutions and of matrix products, with fused epilogues.
 
 A convolution of one group, or a product with a matrix, is computed by tiles of `height` positions
 by `vectors` vectors of channels of the result, whose sums stay in registers. Each step reads one

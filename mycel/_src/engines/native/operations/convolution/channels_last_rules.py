@@ -1,4 +1,4 @@
-"""Which sums of products are kernels over images with channels last (`channel_steps`)."""
+"""Claims of NHWC kernels: the convolutions and products for `channels_last_steps`."""
 
 from __future__ import annotations
 

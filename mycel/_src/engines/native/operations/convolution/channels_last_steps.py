@@ -1,4 +1,4 @@
-"""Sums of products with constant weights, and what follows them, as one kernel with channels last.
+"""Lowering of NHWC convolutions and products with prepacked constant weights and fused epilogues.
 
 The group's stores are expressions of the sum, so what a group would compute behind its reduction is
 computed from the sums in registers. Values lie with their channels last, so that neighbours read
@@ -9,7 +9,8 @@ Bytes are taken as the instruction wants them, and zero points out of the first 
 
     sum (x - Z) w  =  sum (x + M) w  -  (M + Z) sum w        (M: what the instruction wants added)
 
-What lies in the padding is Z + M. Which sums go this way says `is_channelled` (`channel_rules`).
+What lies in the padding is Z + M. Which sums go this way says `is_channelled`
+(`channels_last_rules`).
 """
 
 from __future__ import annotations

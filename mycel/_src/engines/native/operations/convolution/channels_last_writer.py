@@ -1,4 +1,4 @@
-"""What kernels of sums with channels last have in common (`channels`, `depthwise_channels`).
+"""The common base of NHWC kernel writers (`channels_last_kernel`, `depthwise_channels_last_*`).
 
 A nest's last loop is that of channels, the one before it that of the positions of a line. Sums of
 a tile, positions by vectors of channels, are in registers; what the nest stores is computed from

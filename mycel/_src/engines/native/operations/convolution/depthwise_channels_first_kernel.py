@@ -1,4 +1,4 @@
-"""Depthwise convolutions of row-major images and sequences, and both gradients, as special kernels.
+"""Depthwise NCHW convolutions of images and sequences, and both gradients, as special kernels.
 
 There is so little work for each element that the time is that of reading it once, while the dense
 library would reorder the images first. The convolution kernel of one channel is held in registers.

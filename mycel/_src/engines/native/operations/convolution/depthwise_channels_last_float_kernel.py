@@ -1,4 +1,4 @@
-"""Depthwise convolutions of floats with channels last, and what is made of them, as kernels.
+"""Kernels of depthwise NHWC convolutions of floats, with fused epilogues.
 
 A tile is `height` positions of a line by one vector of channels, whose sums stay in registers. For
 each kernel row that meets the image, the columns under the tile are read once each and multiplied

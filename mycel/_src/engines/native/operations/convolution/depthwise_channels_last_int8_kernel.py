@@ -1,4 +1,4 @@
-"""Depthwise convolutions of bytes with channels last, and what is made of them, as kernels.
+"""Kernels of depthwise NHWC convolutions of int8, with fused epilogues.
 
 A tile is a few positions of a line by a block of channels. An instruction adds the products of a
 word, so the elements of two or four kernel rows are brought together: of each column under the tile
@@ -10,9 +10,9 @@ from a line of zero points on the stack. Sums begin with a number of each channe
 zero point back.
 
 Interleaving leaves the channels of a block in an order of its own (`order`). Instructions that
-narrow two vectors to one undo it, so where all that is stored are steps (`rescale_high`) of sums
-and of constants for channels, the constants lie in that order, and nothing is moved. Else the sums
-are brought to their own order first.
+narrow two vectors to one undo it, so where all that is stored are requantised values
+(`rescale_high`) of sums and of constants for channels, the constants lie in that order, and nothing
+is moved. Else the sums are brought to their own order first.
 """
 
 from __future__ import annotations

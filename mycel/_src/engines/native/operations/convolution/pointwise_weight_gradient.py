@@ -1,4 +1,4 @@
-"""Gradients by pointwise weights (kernel size 1) in 16 bits, as products of matrices.
+"""Weight gradients of 16-bit pointwise (1x1) convolutions as matrix products.
 
 In channels-last memory an image batch is a matrix (positions, channels), and the gradient by
 weights that meet one position at a time is the product of one such matrix, transposed, with

@@ -1,4 +1,4 @@
-"""Strided convolutions with kernels of size 1, as convolutions without strides.
+"""Strided pointwise (1x1) convolutions as convolutions without strides.
 
 Such a convolution uses only some positions of the image. For the gradient by the weights, and
 forward where there are many weights, these positions are gathered first; the gradient by the image

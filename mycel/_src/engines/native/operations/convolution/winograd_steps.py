@@ -1,4 +1,4 @@
-"""Convolutions with kernels of 3 x 3, and their gradients, by Winograd's algorithm F(4 x 4, 3 x 3).
+"""Winograd convolution F(4 x 4, 3 x 3): kernels of 3 x 3, and their gradients.
 
 Images are cut into tiles of 6 x 6 that overlap by 2. Tiles and kernels are transformed by small
 matrices, so that what was a convolution becomes one product of matrices, (tiles, channels) by

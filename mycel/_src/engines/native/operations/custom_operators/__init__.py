@@ -1,1 +1,1 @@
-"""Operators that users write as loops over elements (`mycel.te`), as kernels."""
+"""Custom operators: the loop programs of `mycel.te` as kernels."""

@@ -1,4 +1,4 @@
-"""Operators that users wrote as loops, as steps.
+"""Lowering of loop programs (`mycel.te` operators) to steps.
 
 Each statement of the program becomes a kernel. One that is a perfect nest without an order, which
 adds up or writes each element once, becomes a nest of vector code; any other is written loop by

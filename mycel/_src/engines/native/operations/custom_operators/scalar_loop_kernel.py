@@ -1,4 +1,4 @@
-"""Code of loop programs whose statements have an order: loops, branches and elements, one by one.
+"""Scalar code of loop programs whose statements have an order: loops, branches and elements.
 
 Nests without an order become vector code elsewhere; here a statement of a program, with all that is
 inside it, becomes one kernel of scalar code, which LLVM's own passes move and vectorise. Pointers

@@ -1,4 +1,4 @@
-"""Loops of programs whose iterations are lanes of vectors, as schedules ask for.
+"""Vector code of loops in loop programs: iterations are lanes, as schedules ask for.
 
 Inside of such a loop a value is wide if it differs from lane to lane: what depends on the loop's
 index, what is read at a place that does, and private arrays. Elements side by side are moved as

@@ -1,1 +1,1 @@
-"""Fourier transforms: the factors of a size, codelets of factors, and kernels made of them."""
+"""FFT: the factors of a size, codelets of factors, and kernels made of them."""

@@ -1,4 +1,4 @@
-"""Fourier transforms of many sequences at once, as LLVM IR.
+"""Batched FFT (Stockham), with one sequence per vector lane, as LLVM IR.
 
 The lanes of vectors are sequences. A block of as many sequences as there are lanes is brought into
 scratch memory, element by element a vector of real and one of imaginary parts; there it takes one

@@ -1,4 +1,4 @@
-"""Small Fourier transforms as straight code over vectors of complex numbers, from formulas.
+"""FFT codelets: small transforms as straight-line code over vectors of complex numbers.
 
 A complex number is a pair of names of vectors. An odd prime is transformed by sums and differences
 of the elements that lie opposite each other, of which the sums meet cosines and the differences

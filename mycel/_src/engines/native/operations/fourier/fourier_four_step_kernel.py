@@ -1,4 +1,4 @@
-"""The Fourier transform of one contiguous sequence after the other, as LLVM IR.
+"""Four-step FFT of one contiguous sequence after the other, as LLVM IR.
 
 n = a b numbers are a table of a rows. As many columns as there are lanes are transformed side by
 side, straight from memory, and written to a table in scratch memory; as many of its rows are turned
@@ -6,8 +6,8 @@ round in registers, multiplied by W_n^(j k), transformed, and written where the 
 is contiguous again. All of it stays in near caches, and memory is read and written in order. Where
 the lanes of the last columns would reach beyond the end, they go back and repeat some.
 
-Real numbers are taken in pairs, as `fourier_ir` says, with the lanes along the terms: a second
-vector is read in reverse.
+Real numbers are taken in pairs, as `fourier_batch_kernel` says, with the lanes along the terms: a
+second vector is read in reverse.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ NUMBERS = ("in_row", "re_first", "im_first", "out_row")
 class TableForm:
     """What a kernel's text depends on.
 
-    `kind`, `given`, `swapped` and `scaled` are as in `fourier_ir.Form`; `first` are the factors of
-    the columns' size, `second` those of the rows'.
+    `kind`, `given`, `swapped` and `scaled` are as in `fourier_batch_kernel.Form`; `first` are the
+    factors of the columns' size, `second` those of the rows'.
     """
 
     dtype: DType

@@ -1,4 +1,4 @@
-"""What kernels of Fourier transforms have in common: vectors in scratch memory, and passes over it.
+"""The common part of FFT kernels: vectors in scratch memory, and passes over it.
 
 A vector of complex numbers is a vector of real and one of imaginary parts, one behind the other.
 """

@@ -1,4 +1,4 @@
-"""The factors by which a Fourier transform is computed: those that take the least time.
+"""FFT planning: the factors of a size that take the least time.
 
 What a pass costs is counted from the code of its factor, with a share for the memory that it reads
 and writes.

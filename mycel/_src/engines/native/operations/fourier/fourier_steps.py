@@ -1,4 +1,4 @@
-"""Fourier transforms along one axis as steps (`operations.fourier.fourier_batch_kernel`).
+"""Lowering of Fourier transforms along one axis (`operations.fourier.fourier_batch_kernel`).
 
 What lies before the axis, and what lies behind it, are one axis each. Where there is something
 behind, its elements are the sequences side by side; otherwise, or where these are too few to fill a

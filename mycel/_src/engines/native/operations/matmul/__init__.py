@@ -1,1 +1,1 @@
-"""Dense code of our own: register tiles, packed panels, and products made of them."""
+"""Matrix-product kernels beside oneDNN's: register tiles, packed panels, AMX."""

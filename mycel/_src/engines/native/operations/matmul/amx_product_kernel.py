@@ -1,4 +1,4 @@
-"""Products of float32 by units that multiply tiles of bfloat16, from factors as `pieces`.
+"""AMX kernels of float32 matrix products, from factors split into bfloat16 (`bfloat16_split`).
 
 One factor, the far one, was packed before. The other, the near one, is packed here: a unit of the
 range packs a group of its rows of blocks, part by part along the common axis, to where a cache next
@@ -287,7 +287,7 @@ class _Product:
                 c.do(f"call void @llvm.x86.tdpbf16ps(i8 {tile}, i8 {4 + tile // 2}, i8 {6 + tile % 2})")
 
     def meet(self, near: tuple[str, str], far: tuple[str, str], step: str) -> None:
-        """Say where the factors of the coming block lie: addresses and numbers of blocks.
+        """Set where the factors of the coming block lie: addresses and numbers of blocks.
 
         `step` is the first block of the part along the common axis.
         """
@@ -324,7 +324,7 @@ class _Product:
         c.do(f"call void @plain({pointers}, {numbers}, ptr {out})")
 
     def take(self, out: str, block: tuple[str, str], added: str) -> None:
-        """Say that the scratch block is to be written as a block of the result at `out`.
+        """Set that the scratch block is to be written as a block of the result at `out`.
 
         `block` is its row and column in blocks. With `added` it is added to what is there.
         """

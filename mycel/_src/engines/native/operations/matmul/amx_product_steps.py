@@ -1,8 +1,9 @@
-"""Products of float32 matrices by units that multiply tiles of bfloat16, as steps.
+"""Lowering of float32 matrix products to AMX, by factors split into bfloat16.
 
 The smaller factor is packed into `pieces` by a step of its own, once for all products that read it
-in the same way; the step that multiplies packs the larger one on its way (`pieces_product`). This
-way is chosen where a count of operations and bytes says that it is faster than the dense library.
+in the same way; the step that multiplies packs the larger one on its way (`amx_product_kernel`).
+This way is chosen where a count of operations and bytes says that it is faster than the dense
+library.
 """
 
 from __future__ import annotations

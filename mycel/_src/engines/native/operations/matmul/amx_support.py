@@ -1,4 +1,4 @@
-"""Units of the processor that multiply tiles of bfloat16: whether they are there and may be used.
+"""Detects AMX (bfloat16 tile multiplication), and asks the system for its use.
 
 x86 processors from 2023 on have them (AMX). A process has to ask Linux for the registers once,
 before a program that uses them runs; its threads, and processes that it forks, have them then.

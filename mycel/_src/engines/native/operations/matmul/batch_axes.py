@@ -1,4 +1,4 @@
-"""The axes over which products of matrices repeat, as few as their strides allow."""
+"""Batch axes of matrix products, merged to as few as their strides allow."""
 
 from __future__ import annotations
 

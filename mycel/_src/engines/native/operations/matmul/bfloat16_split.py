@@ -1,9 +1,9 @@
-"""Factors of products as pieces: float32 numbers as sums of three bfloat16 numbers, in tiles.
+"""float32 factors split into three bfloat16 terms (*pieces*) and packed as AMX tiles.
 
 A float32 number has 24 significant bits, a bfloat16 number 8 and the same exponents, so each number
 is exactly the sum of three pieces. Of the nine products of the pieces of two numbers, the six
 largest give the product of the numbers to 2**-23, which is how float32 itself rounds, and units
-that multiply tiles of bfloat16 (`matrix_units`) do sixteen times the work of vectors.
+that multiply tiles of bfloat16 (`amx_support`) do sixteen times the work of vectors.
 
 A packed factor is a sequence of blocks: `SIDE` rows of the left factor, or columns of the right
 one, by `SIDE` steps of the common axis. A block has three pieces of two tiles of 16 x 16 words. A
@@ -12,7 +12,7 @@ line is a row and the lanes are words; in one of the right factor it is the othe
 beyond the last, rows and columns beyond the last are zeros.
 
 With each row or column of blocks the bits of its largest magnitude are kept, part by part
-(`part_steps` blocks along the common axis), for the reason that `pieces_product` has.
+(`part_steps` blocks along the common axis), for the reason that `amx_product_kernel` has.
 
 What is said of rows of the left factor holds for columns of the right one.
 """
@@ -51,7 +51,7 @@ BLOCK_WORDS = PIECES * 2 * TILE_WORDS
 INTS, FLOATS, MASK = f"<{LANES} x i32>", f"<{LANES} x float>", f"<{LANES} x i1>"
 # The most rows of blocks that are packed at once.
 GROUP = 8
-# Flags behind a packed factor, zeros, for `pieces_product`.
+# Flags behind a packed factor, zeros, for `amx_product_kernel`.
 FLAGS = 64
 # The words before the addresses of the factor and of what is packed, in which the largest
 # magnitudes begin at the word `largest`, and flags at the word `flags`.

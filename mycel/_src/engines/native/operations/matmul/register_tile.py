@@ -1,4 +1,4 @@
-"""Register tiles: the innermost loops of products, written in LLVM IR.
+"""Register tiles: the innermost loops of matrix products, in LLVM IR.
 
 A tile is `height` rows by `vectors` vectors of the result, held in registers while the loop over
 the common axis runs. Each of its steps reads `vectors` vectors of the right factor and one number

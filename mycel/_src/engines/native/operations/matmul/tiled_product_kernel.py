@@ -1,4 +1,4 @@
-"""Products of matrices by register tiles, as kernels whose sizes and strides are words.
+"""Kernels of matrix products by register tiles, with sizes and strides as arguments.
 
 The result is cut into blocks of rows and columns, one unit of the range that threads divide; which
 thread computes a unit changes no number. In a unit the common axis is taken in blocks of `depth`

@@ -1,4 +1,4 @@
-"""Products of matrices by our own register tiles, as steps.
+"""Lowering of matrix products to the engine's own register-tile kernels.
 
 The right factor is packed into panels of a tile's width by a kernel of its own, unless the left one
 has so few rows that reading it where it lies costs less; the left one is read where it lies if its

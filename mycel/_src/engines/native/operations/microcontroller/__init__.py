@@ -1,1 +1,1 @@
-"""Layers of int8 networks for processors of microcontrollers: Helium, DSP instructions, or none."""
+"""int8 layers for microcontrollers: kernels for Helium, for DSP instructions, or for neither."""

@@ -1,4 +1,4 @@
-"""Sums of two values of bytes for small processors: each is rescaled, and so is their sum.
+"""int8 addition for microcontrollers: operands and sum are each requantised.
 
 Operands and result are contiguous and in one order, so they are read as one row: four at once in
 the lanes of vectors, else one by one. Every number but the bytes is a word of the kernel.

@@ -1,4 +1,4 @@
-"""Sums of bytes over windows for small processors, rescaled to bytes: kernels of averages.
+"""int8 average pooling for microcontrollers: sums over windows, requantised.
 
 The image has its channels last, and windows are cut at its edges, so no padding is read. A sum
 begins with the zero point, negative, times the bytes that it has. Four channels are summed at once:

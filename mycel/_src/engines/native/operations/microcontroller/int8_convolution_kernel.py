@@ -1,4 +1,4 @@
-"""Convolutions of bytes for small processors, as kernels in LLVM IR that write bytes.
+"""int8 convolutions for microcontrollers, as kernels in LLVM IR with requantised int8 results.
 
 A tile is a few places of the result by a few of its channels, whose sums lie in registers. The
 bytes that a place meets, its *patch*, lie one behind the other, and so do the weights of a channel,

@@ -1,4 +1,4 @@
-"""Depthwise convolutions of bytes for small processors, as kernels in LLVM IR that write bytes.
+"""int8 depthwise convolutions for microcontrollers, as kernels in LLVM IR with int8 results.
 
 The image has its channels last. As many of its rows as the kernel spans are kept in scratch memory,
 with the zero point around them, and a line of the result comes of these rows alone: so every place

@@ -1,4 +1,4 @@
-"""How small processors multiply bytes: in vectors, in pairs, or one by one."""
+"""How microcontrollers multiply int8: in vectors, in pairs, or one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What writers of kernels of bytes have in common: words, addresses, copies, pairs and ends."""
+"""The common base of int8 kernel writers: argument words, addresses, copies, pairs and ends."""
 
 from __future__ import annotations
 

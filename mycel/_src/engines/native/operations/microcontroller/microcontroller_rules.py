@@ -1,4 +1,4 @@
-"""Which layers of steps go to kernels of bytes for small processors (`byte_steps`)."""
+"""Claims of microcontroller kernels: the quantised layers for `microcontroller_steps`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers of steps as kernels of bytes for small processors.
+"""Lowering of quantised layers to int8 kernels for microcontrollers.
 
 Weights are put in the order in which the kernel reads them, and biases, multipliers and shifts
 become its table. A result has its channels last, as kernels read images; the first image of a

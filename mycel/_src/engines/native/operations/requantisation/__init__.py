@@ -1,1 +1,1 @@
-"""Requantisation: int32 sums taken to the steps of another scale."""
+"""Requantisation: int32 sums rescaled to the integers of another scale."""

@@ -1,4 +1,4 @@
-"""Sums taken to the steps of a result, as numbers of a table and as LLVM IR.
+"""Requantisation on microcontrollers: constants in a table, and the code in LLVM IR.
 
 With a multiplier m and a shift s, a sum x becomes (x m + 2**(30 - s)) >> (31 - s), plus the zero
 point, between two ends. Let p = 31 - s. Where p > 32, the lower half of the product matters to no

@@ -1,6 +1,4 @@
-"""Which steps of other scales have code of their
-own (`operations.requantisation.vector_requantisation`), as expressions.
-"""
+"""Claims of requantisation: the nodes computed by `vector_requantisation` instead of expanded."""
 
 from __future__ import annotations
 

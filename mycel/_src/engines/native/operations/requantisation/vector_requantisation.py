@@ -1,4 +1,4 @@
-"""Sums of 32 bits as steps of another scale, on vectors.
+"""Requantisation on vectors: int32 sums by fixed-point multiplication to another scale.
 
 A step is floor((x m + 2**(p - 1)) / 2**p) + Z for a multiplier m of 31 bits and p = 31 - s places.
 Vectors multiply every second lane to 64 bits, twice. Two operations, by what is known of all
