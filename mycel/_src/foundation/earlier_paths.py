@@ -1,4 +1,4 @@
-"""Modules under the paths that they had before `mycel._src`: pickles and programs name them.
+"""Earlier import paths of modules, under which pickles and programs name them.
 
 `mycel.core.tensor` is `mycel._src.tensors.core.tensor`: one module, under both names. Modules whose
 own names have changed too are listed in `_src/data/earlier_paths.txt`.

@@ -1,1 +1,1 @@
-"""MindIR: types, symbolic dimensions and the immutable graph."""
+"""The intermediate representation: types, symbolic dimensions and the immutable graph."""

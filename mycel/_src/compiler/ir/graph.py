@@ -1,4 +1,4 @@
-"""The graph IR (MindIR): an immutable functional graph.
+"""The intermediate representation: an immutable functional graph.
 
 A `Node` applies a primitive to earlier nodes. Nodes never change and know nothing of the graphs
 they are in, so a graph is just its inputs and outputs, and every transformation builds new nodes
