@@ -110,7 +110,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[Any, int]:
         return before(graph)
 
     monkeypatch.setattr(compiling, "expand", seen)
-    monkeypatch.setattr(compiling.stored, "key_of", lambda *_: None)
+    monkeypatch.setattr(compiling.program_cache, "key_of", lambda *_: None)
     return counts
 
 

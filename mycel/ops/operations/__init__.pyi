@@ -1,7 +1,7 @@
 """Operations as objects, for editors and type checkers. `make stubs` writes this file."""
 
 from mycel._src.tensors.core.tensor import Tensor
-from typing import Any, Optional, Union
+from typing import Any
 
 from mycel.ops.operations.primitive import Primitive as Primitive
 from mycel.ops.operations.attention import ApplyRotaryPosEmb as ApplyRotaryPosEmb
@@ -12,7 +12,7 @@ from mycel.ops.operations.custom import PyFunc as PyFunc
 from mycel.ops.operations.custom import kernel as kernel
 from mycel.ops.operations.custom import ms_kernel as ms_kernel
 from mycel.ops.operations.custom_builder import CustomOpBuilder as CustomOpBuilder
-from mycel.ops.operations.resharding import Reshard as Reshard
+from mycel.ops.operations.debugging import tensordump as tensordump
 from mycel.ops.operations.morph import Morph as Morph
 from mycel.ops.operations.python_values import PrimitiveWithCheck as PrimitiveWithCheck
 from mycel.ops.operations.python_values import PrimitiveWithInfer as PrimitiveWithInfer
@@ -27,7 +27,7 @@ from mycel.ops.operations.registration import DataType as DataType
 from mycel.ops.operations.registration import TBERegOp as TBERegOp
 from mycel.ops.operations.registration import custom_info_register as custom_info_register
 from mycel.ops.operations.registration import op_info_register as op_info_register
-from mycel.ops.operations.debugging import tensordump as tensordump
+from mycel.ops.operations.resharding import Reshard as Reshard
 
 __all__ = [
     "ACos",
@@ -658,12 +658,12 @@ class Adam(Primitive):
         var: Tensor,
         m: Tensor,
         v: Tensor,
-        beta1_power: Union,
-        beta2_power: Union,
-        lr: Union,
-        beta1: Union,
-        beta2: Union,
-        epsilon: Union,
+        beta1_power: Any,
+        beta2_power: Any,
+        lr: Any,
+        beta1: Any,
+        beta2: Any,
+        epsilon: Any,
         gradient: Tensor,
     ) -> Any:
         ...
@@ -688,11 +688,11 @@ class AdamWeightDecay(Primitive):
         var: Tensor,
         m: Tensor,
         v: Tensor,
-        lr: Union,
-        beta1: Union,
-        beta2: Union,
-        epsilon: Union,
-        decay: Union,
+        lr: Any,
+        beta1: Any,
+        beta2: Any,
+        epsilon: Any,
+        decay: Any,
         gradient: Tensor,
     ) -> Any:
         ...
@@ -880,11 +880,11 @@ class ApplyAdaMax(Primitive):
         var: Tensor,
         m: Tensor,
         v: Tensor,
-        beta1_power: Union,
-        lr: Union,
-        beta1: Union,
-        beta2: Union,
-        epsilon: Union,
+        beta1_power: Any,
+        lr: Any,
+        beta1: Any,
+        beta2: Any,
+        epsilon: Any,
         grad: Tensor,
     ) -> Any:
         ...
@@ -900,9 +900,9 @@ class ApplyAdadelta(Primitive):
         var: Tensor,
         accum: Tensor,
         accum_update: Tensor,
-        lr: Union,
-        rho: Union,
-        epsilon: Union,
+        lr: Any,
+        rho: Any,
+        epsilon: Any,
         grad: Tensor,
     ) -> Any:
         ...
@@ -913,7 +913,7 @@ class ApplyAdagrad(Primitive):
     def __init__(self, update_slots: bool = ...) -> None:
         ...
 
-    def __call__(self, var: Tensor, accum: Tensor, lr: Union, grad: Tensor) -> Any:
+    def __call__(self, var: Tensor, accum: Tensor, lr: Any, grad: Tensor) -> Any:
         ...
 
 class ApplyAdagradDA(Primitive):
@@ -928,10 +928,10 @@ class ApplyAdagradDA(Primitive):
         gradient_accumulator: Tensor,
         gradient_squared_accumulator: Tensor,
         grad: Tensor,
-        lr: Union,
-        l1: Union,
-        l2: Union,
-        global_step: Union,
+        lr: Any,
+        l1: Any,
+        l2: Any,
+        global_step: Any,
     ) -> Any:
         ...
 
@@ -941,7 +941,7 @@ class ApplyAdagradV2(Primitive):
     def __init__(self, epsilon: Any, update_slots: bool = ...) -> None:
         ...
 
-    def __call__(self, var: Tensor, accum: Tensor, lr: Union, grad: Tensor) -> Any:
+    def __call__(self, var: Tensor, accum: Tensor, lr: Any, grad: Tensor) -> Any:
         ...
 
 class ApplyAdamWithAmsgrad(Primitive):
@@ -962,9 +962,9 @@ class ApplyAdamWithAmsgrad(Primitive):
         m: Tensor,
         v: Tensor,
         vhat: Tensor,
-        beta1_power: Union,
-        beta2_power: Union,
-        lr: Union,
+        beta1_power: Any,
+        beta2_power: Any,
+        lr: Any,
         grad: Tensor,
     ) -> Any:
         ...
@@ -981,12 +981,12 @@ class ApplyAdamWithAmsgradV2(Primitive):
         m: Tensor,
         v: Tensor,
         vhat: Tensor,
-        beta1_power: Union,
-        beta2_power: Union,
-        lr: Union,
-        beta1: Union,
-        beta2: Union,
-        epsilon: Union,
+        beta1_power: Any,
+        beta2_power: Any,
+        lr: Any,
+        beta1: Any,
+        beta2: Any,
+        epsilon: Any,
         grad: Tensor,
     ) -> Any:
         ...
@@ -1002,10 +1002,10 @@ class ApplyAddSign(Primitive):
         self,
         var: Tensor,
         m: Tensor,
-        lr: Union,
-        alpha: Union,
-        sign_decay: Union,
-        beta: Union,
+        lr: Any,
+        alpha: Any,
+        sign_decay: Any,
+        beta: Any,
         grad: Tensor,
     ) -> Any:
         ...
@@ -1023,10 +1023,10 @@ class ApplyCenteredRMSProp(Primitive):
         mean_square: Tensor,
         moment: Tensor,
         grad: Tensor,
-        learning_rate: Union,
-        decay: Union,
-        momentum: Union,
-        epsilon: Union,
+        learning_rate: Any,
+        decay: Any,
+        momentum: Any,
+        epsilon: Any,
     ) -> Any:
         ...
 
@@ -1042,10 +1042,10 @@ class ApplyFtrl(Primitive):
         accum: Tensor,
         linear: Tensor,
         grad: Tensor,
-        lr: Union,
-        l1: Union,
-        l2: Union,
-        lr_power: Union,
+        lr: Any,
+        l1: Any,
+        l2: Any,
+        lr_power: Any,
     ) -> Any:
         ...
 
@@ -1055,7 +1055,7 @@ class ApplyGradientDescent(Primitive):
     def __init__(self) -> None:
         ...
 
-    def __call__(self, var: Tensor, alpha: Union, delta: Tensor) -> Any:
+    def __call__(self, var: Tensor, alpha: Any, delta: Tensor) -> Any:
         ...
 
 class ApplyKerasMomentum(Primitive):
@@ -1064,7 +1064,7 @@ class ApplyKerasMomentum(Primitive):
     def __init__(self, use_locking: bool = ..., use_nesterov: bool = ...) -> None:
         ...
 
-    def __call__(self, var: Tensor, accum: Tensor, lr: Union, grad: Tensor, momentum: Union) -> Any:
+    def __call__(self, var: Tensor, accum: Tensor, lr: Any, grad: Tensor, momentum: Any) -> Any:
         ...
 
 class ApplyMomentum(Primitive):
@@ -1082,9 +1082,9 @@ class ApplyMomentum(Primitive):
         self,
         variable: Tensor,
         accumulation: Tensor,
-        learning_rate: Union,
+        learning_rate: Any,
         gradient: Tensor,
-        momentum: Union,
+        momentum: Any,
     ) -> Any:
         ...
 
@@ -1099,10 +1099,10 @@ class ApplyPowerSign(Primitive):
         self,
         var: Tensor,
         m: Tensor,
-        lr: Union,
-        logbase: Union,
-        sign_decay: Union,
-        beta: Union,
+        lr: Any,
+        logbase: Any,
+        sign_decay: Any,
+        beta: Any,
         grad: Tensor,
     ) -> Any:
         ...
@@ -1113,15 +1113,7 @@ class ApplyProximalAdagrad(Primitive):
     def __init__(self, use_locking: bool = ...) -> None:
         ...
 
-    def __call__(
-        self,
-        var: Tensor,
-        accum: Tensor,
-        lr: Union,
-        l1: Union,
-        l2: Union,
-        grad: Tensor,
-    ) -> Any:
+    def __call__(self, var: Tensor, accum: Tensor, lr: Any, l1: Any, l2: Any, grad: Tensor) -> Any:
         ...
 
 class ApplyProximalGradientDescent(Primitive):
@@ -1130,7 +1122,7 @@ class ApplyProximalGradientDescent(Primitive):
     def __init__(self) -> None:
         ...
 
-    def __call__(self, var: Tensor, alpha: Union, l1: Union, l2: Union, delta: Tensor) -> Any:
+    def __call__(self, var: Tensor, alpha: Any, l1: Any, l2: Any, delta: Tensor) -> Any:
         ...
 
 class ApplyRMSProp(Primitive):
@@ -1144,11 +1136,11 @@ class ApplyRMSProp(Primitive):
         var: Tensor,
         mean_square: Tensor,
         moment: Tensor,
-        learning_rate: Union,
+        learning_rate: Any,
         grad: Tensor,
-        decay: Union,
-        momentum: Union,
-        epsilon: Union,
+        decay: Any,
+        momentum: Any,
+        epsilon: Any,
     ) -> Any:
         ...
 
@@ -2254,7 +2246,7 @@ class Dense(Primitive):
     def __init__(self) -> None:
         ...
 
-    def __call__(self, input: Any, weight: Any, bias: Optional[Any] = ...) -> Tensor:
+    def __call__(self, input: Any, weight: Any, bias: Any | None = ...) -> Tensor:
         ...
 
 class Depend(Primitive):
@@ -2345,7 +2337,7 @@ class Div(Primitive):
     def __init__(self) -> None:
         ...
 
-    def __call__(self, input: Any, other: Any, *, rounding_mode: Optional[str] = ...) -> Tensor:
+    def __call__(self, input: Any, other: Any, *, rounding_mode: str | None = ...) -> Tensor:
         ...
 
 class DivNoNan(Primitive):
@@ -2919,12 +2911,12 @@ class FusedAdaFactor(Primitive):
 
     def __call__(
         self,
-        epsilon: Union,
-        clip_threshold: Union,
-        beta1: Union,
-        beta2: Union,
-        weight_decay: Union,
-        learning_rate: Union,
+        epsilon: Any,
+        clip_threshold: Any,
+        beta1: Any,
+        beta2: Any,
+        weight_decay: Any,
+        learning_rate: Any,
         gradient: Tensor,
         param: Tensor,
         exp_avg: Tensor,
@@ -2947,19 +2939,19 @@ class FusedAdaFactorWithGlobalNorm(Primitive):
 
     def __call__(
         self,
-        epsilon: Union,
-        clip_threshold: Union,
-        beta1: Union,
-        beta2: Union,
-        weight_decay: Union,
-        learning_rate: Union,
+        epsilon: Any,
+        clip_threshold: Any,
+        beta1: Any,
+        beta2: Any,
+        weight_decay: Any,
+        learning_rate: Any,
         gradient: Tensor,
         param: Tensor,
         exp_avg: Tensor,
         exp_avg_sq_row: Tensor,
         exp_avg_sq_col: Tensor,
         exp_avg_sq: Tensor,
-        global_norm: Union,
+        global_norm: Any,
     ) -> Any:
         ...
 
@@ -2974,13 +2966,13 @@ class FusedCastAdamWeightDecay(Primitive):
         var: Tensor,
         m: Tensor,
         v: Tensor,
-        lr: Union,
-        beta1: Union,
-        beta2: Union,
-        epsilon: Union,
-        decay: Union,
+        lr: Any,
+        beta1: Any,
+        beta2: Any,
+        epsilon: Any,
+        decay: Any,
         gradient: Tensor,
-        global_norm: Union,
+        global_norm: Any,
     ) -> Any:
         ...
 
@@ -2995,12 +2987,12 @@ class FusedSparseAdam(Primitive):
         var: Tensor,
         m: Tensor,
         v: Tensor,
-        beta1_power: Union,
-        beta2_power: Union,
-        lr: Union,
-        beta1: Union,
-        beta2: Union,
-        epsilon: Union,
+        beta1_power: Any,
+        beta2_power: Any,
+        lr: Any,
+        beta1: Any,
+        beta2: Any,
+        epsilon: Any,
         gradient: Tensor,
         indices: Tensor,
     ) -> Any:
@@ -3033,12 +3025,12 @@ class FusedSparseLazyAdam(Primitive):
         var: Tensor,
         m: Tensor,
         v: Tensor,
-        beta1_power: Union,
-        beta2_power: Union,
-        lr: Union,
-        beta1: Union,
-        beta2: Union,
-        epsilon: Union,
+        beta1_power: Any,
+        beta2_power: Any,
+        lr: Any,
+        beta1: Any,
+        beta2: Any,
+        epsilon: Any,
         gradient: Tensor,
         indices: Tensor,
     ) -> Any:
@@ -3054,9 +3046,9 @@ class FusedSparseProximalAdagrad(Primitive):
         self,
         var: Tensor,
         accum: Tensor,
-        lr: Union,
-        l1: Union,
-        l2: Union,
+        lr: Any,
+        l1: Any,
+        l2: Any,
         grad: Tensor,
         indices: Tensor,
     ) -> Any:
@@ -3070,13 +3062,13 @@ class FusedWeightScaleApplyMomentum(Primitive):
 
     def __call__(
         self,
-        weight_decay: Union,
-        loss_scale: Union,
+        weight_decay: Any,
+        loss_scale: Any,
         variable: Tensor,
         accumulation: Tensor,
-        learning_rate: Union,
+        learning_rate: Any,
         gradient: Tensor,
-        momentum: Union,
+        momentum: Any,
     ) -> Any:
         ...
 
@@ -4896,7 +4888,7 @@ class RealDiv(Primitive):
     def __init__(self) -> None:
         ...
 
-    def __call__(self, input: Any, other: Any, *, rounding_mode: Optional[str] = ...) -> Tensor:
+    def __call__(self, input: Any, other: Any, *, rounding_mode: str | None = ...) -> Tensor:
         ...
 
 class Receive(Primitive):
@@ -5229,9 +5221,9 @@ class SGD(Primitive):
         self,
         parameters: Tensor,
         gradient: Tensor,
-        learning_rate: Union,
+        learning_rate: Any,
         accum: Tensor,
-        momentum: Union,
+        momentum: Any,
         stat: Tensor,
     ) -> Any:
         ...
@@ -5801,8 +5793,8 @@ class SparseApplyAdadelta(Primitive):
         var: Tensor,
         accum: Tensor,
         accum_update: Tensor,
-        lr: Union,
-        rho: Union,
+        lr: Any,
+        rho: Any,
         grad: Tensor,
         indices: Tensor,
     ) -> Any:
@@ -5883,9 +5875,9 @@ class SparseApplyProximalAdagrad(Primitive):
         self,
         var: Tensor,
         accum: Tensor,
-        lr: Union,
-        l1: Union,
-        l2: Union,
+        lr: Any,
+        l1: Any,
+        l2: Any,
         grad: Tensor,
         indices: Tensor,
     ) -> Any:
@@ -5902,7 +5894,7 @@ class SparseApplyRMSProp(Primitive):
         var: Tensor,
         ms: Tensor,
         mom: Tensor,
-        lr: Union,
+        lr: Any,
         grad: Tensor,
         indices: Tensor,
     ) -> Any:

@@ -6,7 +6,7 @@ from mycel._src.tensors.core.autograd.gradient_hooks import TensorHookHandle
 from mycel._src.tensors.core.storage import UntypedStorage
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops.sparse.tensors import COOTensor, CSRTensor
-from typing import Any, Optional, Union
+from typing import Any
 
 class TensorMethods:
     """What tensors get from the public libraries."""
@@ -106,7 +106,7 @@ class TensorMethods:
     def aminmax(
         self,
         *,
-        axis: Optional[builtins.int] = ...,
+        axis: builtins.int | None = ...,
         keepdims: builtins.bool = ...,
     ) -> tuple[Tensor, Tensor]:
         """Return the smallest and the largest element over `axis` (None: all axes)."""
@@ -362,7 +362,7 @@ class TensorMethods:
         """Return the covariances of the variables (rows) of `input` over the observations
         (columns), divided by their number minus `correction`."""
 
-    def cross(self, other: Any, dim: Optional[builtins.int] = ...) -> Tensor:
+    def cross(self, other: Any, dim: builtins.int | None = ...) -> Tensor:
         """Return the vector product along an axis of size 3; the others broadcast."""
 
     def cummax(self, axis: builtins.int) -> tuple[Tensor, Tensor]:
@@ -445,13 +445,13 @@ class TensorMethods:
     def dim(self) -> builtins.int:
         """Return the number of dimensions."""
 
-    def div(self, other: Any, *, rounding_mode: Optional[str] = ...) -> Tensor:
+    def div(self, other: Any, *, rounding_mode: str | None = ...) -> Tensor:
         """Return the quotient of two tensors, element by element; float32 for integers."""
 
-    def div_(self, other: Any, *, rounding_mode: Optional[str] = ...) -> Tensor:
+    def div_(self, other: Any, *, rounding_mode: str | None = ...) -> Tensor:
         """Return the tensor itself, after writing the result of `div` into it."""
 
-    def divide(self, other: Any, *, rounding_mode: Optional[str] = ...) -> Tensor:
+    def divide(self, other: Any, *, rounding_mode: str | None = ...) -> Tensor:
         """Return the same as `div`."""
 
     def dot(self, other: Any) -> Tensor:
@@ -876,7 +876,7 @@ class TensorMethods:
     def logical_xor(self, other: Any) -> Tensor:
         """Return whether exactly one element is true."""
 
-    def logit(self, eps: Optional[builtins.float] = ...) -> Tensor:
+    def logit(self, eps: builtins.float | None = ...) -> Tensor:
         """Return log(x / (1 - x)), where x is first limited to [eps, 1 - eps] if `eps` is given."""
 
     def logsumexp(
@@ -1017,7 +1017,7 @@ class TensorMethods:
         self,
         num_samples: builtins.int,
         replacement: builtins.bool = ...,
-        seed: Optional[builtins.int] = ...,
+        seed: builtins.int | None = ...,
     ) -> Tensor:
         """Return positions drawn with the given weights. See `mycel.ops.multinomial`."""
 
@@ -1029,9 +1029,9 @@ class TensorMethods:
 
     def nan_to_num(
         self,
-        nan: Optional[builtins.float] = ...,
-        posinf: Optional[builtins.float] = ...,
-        neginf: Optional[builtins.float] = ...,
+        nan: builtins.float | None = ...,
+        posinf: builtins.float | None = ...,
+        neginf: builtins.float | None = ...,
     ) -> Tensor:
         """Return `input` with NaN replaced by `nan` (0), inf by `posinf` and -inf by `neginf`."""
 
@@ -1056,7 +1056,7 @@ class TensorMethods:
     def nanquantile(
         self,
         q: Any,
-        axis: Optional[builtins.int] = ...,
+        axis: builtins.int | None = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Return the `q`-quantiles of those elements of `input` along `axis` that are not NaN."""
@@ -1157,7 +1157,7 @@ class TensorMethods:
         """The attributes of a parameter; None for a tensor that is no parameter."""
 
     @property
-    def parent_tensor_(self) -> Optional[Tensor]:
+    def parent_tensor_(self) -> Tensor | None:
         """Return the tensor whose elements a view shares, which is no view itself."""
 
     def permute(self, *axis: Any, **named: Any) -> Tensor:
@@ -1200,7 +1200,7 @@ class TensorMethods:
     def quantile(
         self,
         q: Any,
-        axis: Optional[builtins.int] = ...,
+        axis: builtins.int | None = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
         """Return the `q`-quantiles of `input` along `axis` (without it, of all elements), by
@@ -1212,7 +1212,7 @@ class TensorMethods:
     def random_(
         self,
         from_: builtins.int = ...,
-        to: Optional[builtins.int] = ...,
+        to: builtins.int | None = ...,
         *,
         generator: Any = ...,
     ) -> Tensor:
@@ -1236,7 +1236,7 @@ class TensorMethods:
     def reciprocal(self) -> Tensor:
         """Return 1 / x of each element x; float32 for integers."""
 
-    def register_hook(self, hook: Callable[[Tensor], Optional[Tensor]]) -> TensorHookHandle:
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> TensorHookHandle:
         """Call ``hook(gradient)`` when the gradient by this tensor is known; what it returns,
         unless None, replaces the gradient."""
 
@@ -1264,7 +1264,7 @@ class TensorMethods:
         """Return the tensor repeated along its axes, as `tile`, with at least one number for
         each axis."""
 
-    def repeat_interleave(self, repeats: Any, axis: Optional[builtins.int] = ...) -> Tensor:
+    def repeat_interleave(self, repeats: Any, axis: builtins.int | None = ...) -> Tensor:
         """Repeat each element along `axis` `repeats` times in a row; without `axis` the tensor
         is flattened first."""
 
@@ -1353,8 +1353,8 @@ class TensorMethods:
         self,
         source: Any = ...,
         storage_offset: builtins.int = ...,
-        size: Optional[Sequence[builtins.int]] = ...,
-        stride: Optional[Sequence[builtins.int]] = ...,
+        size: Sequence[builtins.int] | None = ...,
+        stride: Sequence[builtins.int] | None = ...,
     ) -> Tensor:
         """Make the tensor share the elements of another one, or of a storage, and return it."""
 
@@ -1401,8 +1401,8 @@ class TensorMethods:
         self,
         src: Any,
         axis: builtins.int = ...,
-        start: Optional[builtins.int] = ...,
-        end: Optional[builtins.int] = ...,
+        start: builtins.int | None = ...,
+        end: builtins.int | None = ...,
         step: builtins.int = ...,
     ) -> Tensor:
         """Return `input` with the slice ``start:end:step`` along `axis` replaced by `src`."""
@@ -1429,7 +1429,7 @@ class TensorMethods:
 
     def split(
         self,
-        split_size_or_sections: Union[builtins.int, Sequence[builtins.int]],
+        split_size_or_sections: builtins.int | Sequence[builtins.int],
         axis: builtins.int = ...,
     ) -> tuple[Tensor, ...]:
         """Split a tensor along an axis into parts of one size (the last may be smaller), or of
@@ -1463,7 +1463,7 @@ class TensorMethods:
     def storage_offset(self) -> builtins.int:
         """Return 0: the first element is the first of its storage."""
 
-    def stride(self, dim: Optional[builtins.int] = ...) -> Any:
+    def stride(self, dim: builtins.int | None = ...) -> Any:
         """Return the number of elements from one to the next along each dimension, or along
         `dim`."""
 
@@ -1507,7 +1507,7 @@ class TensorMethods:
     def t(self) -> Tensor:
         """Transpose a matrix; vectors and scalars are returned as they are."""
 
-    def take(self, indices: Any, axis: Optional[builtins.int] = ..., mode: str = ...) -> Tensor:
+    def take(self, indices: Any, axis: builtins.int | None = ..., mode: str = ...) -> Tensor:
         """Return the elements at positions of the flattened tensor, or of an axis."""
 
     def tan(self) -> Tensor:
@@ -1521,7 +1521,7 @@ class TensorMethods:
 
     def tensor_split(
         self,
-        indices_or_sections: Union[builtins.int, Sequence[builtins.int]],
+        indices_or_sections: builtins.int | Sequence[builtins.int],
         axis: builtins.int = ...,
     ) -> tuple[Tensor, ...]:
         """Split a tensor along an axis into a number of parts, or at the positions in a
@@ -1537,12 +1537,12 @@ class TensorMethods:
         device: Any = ...,
         non_blocking: builtins.bool = ...,
         copy: builtins.bool = ...,
-        other: Optional[Tensor] = ...,
+        other: Tensor | None = ...,
     ) -> Tensor:
         """Return the same values in another element type, given as a type or by a tensor that
         has it."""
 
-    def to_(self, device: Optional[str] = ..., non_blocking: builtins.bool = ...) -> Tensor:
+    def to_(self, device: str | None = ..., non_blocking: builtins.bool = ...) -> Tensor:
         """Return the tensor itself, which is on the CPU. Raises ValueError for other devices."""
 
     def to_coo(self) -> COOTensor:
@@ -1561,7 +1561,7 @@ class TensorMethods:
     def topk(
         self,
         k: builtins.int,
-        dim: Optional[builtins.int] = ...,
+        dim: builtins.int | None = ...,
         largest: builtins.bool = ...,
         sorted: builtins.bool = ...,
     ) -> tuple[Tensor, Tensor]:
@@ -1637,7 +1637,7 @@ class TensorMethods:
         sorted: builtins.bool = ...,
         return_inverse: builtins.bool = ...,
         return_counts: builtins.bool = ...,
-        dim: Optional[builtins.int] = ...,
+        dim: builtins.int | None = ...,
     ) -> Any:
         """Return the distinct elements (or parts along `dim`) in increasing order."""
 
@@ -1645,7 +1645,7 @@ class TensorMethods:
         self,
         return_inverse: builtins.bool = ...,
         return_counts: builtins.bool = ...,
-        dim: Optional[builtins.int] = ...,
+        dim: builtins.int | None = ...,
     ) -> Any:
         """Return the elements of `input` (or its slices along `dim`) without those equal to the
         one before."""
