@@ -43,6 +43,17 @@ def parameters(function: Function) -> list[str]:
     return [n for n in names if n not in ("self", "cls") and not n.startswith("_")]
 
 
+def test_modules_are_described_without_words_of_the_house():
+    """Words that the glossary does not have, and that say nothing to a newcomer."""
+    private = re.compile(r"\b(doors?|rooms?|wings?|storeys?|spots?|undone|resting|poetry|elsewhere)\b", re.I)
+    found = [
+        f"{file}: {text.splitlines()[0]}"
+        for file, tree in modules()
+        if (text := ast.get_docstring(tree)) is not None and private.search(text.split("\n\n")[0])
+    ]
+    assert not found, "\n".join(found)
+
+
 def test_docstrings_begin_with_a_verb():
     found = [
         f"{file}:{function.lineno}: {text.splitlines()[0]}"
