@@ -80,6 +80,15 @@ def dropout(q: Any, k: Any, v: Any) -> Any:
     return ops.matmul(ops.dropout(ops.softmax(scores(q, k), -1), 0.3, True), v)
 
 
+def masked_dropout(q: Any, k: Any, v: Any) -> Any:
+    p = ops.softmax(ops.masked_fill(scores(q, k) / D**0.5, MASK == 0, -1e9), -1)
+    return ops.dropout(p, 0.3, True) @ v
+
+
+def biased_dropout(q: Any, k: Any, v: Any) -> Any:
+    return ops.dropout(ops.softmax(scores(q, k) * 0.3 + BIAS + PADDING, -1), 0.3, True) @ v
+
+
 def weights_used(q: Any, k: Any, v: Any) -> Any:
     p = ops.softmax(scores(q, k), -1)
     return ops.matmul(p, v) + p.mean()
@@ -93,7 +102,10 @@ def mask_inside(q: Any, k: Any, v: Any) -> Any:
     return ops.softmax(ops.masked_fill(scores(q, k), MASK == 0, -7.0) + BIAS, -1) @ v
 
 
-WITH = (plain, masked, biased, causal, causal_sum, joined, window, einsum, shared_keys, dropout)
+WITH = (plain, masked, biased, causal, causal_sum, joined, window, einsum, shared_keys, dropout) + (
+    masked_dropout,
+    biased_dropout,
+)
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> dict[Any, int]:
@@ -187,7 +199,7 @@ def test_short_rows_keep_their_weights_where_that_is_less_work(
         np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), atol=2e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(12))
 def test_dropout_draws_what_the_mask_in_memory_has(seed: int) -> None:
     draw = np.random.default_rng(seed)
     lead = int(draw.integers(1, 4)), int(draw.integers(1, 4))
@@ -196,11 +208,17 @@ def test_dropout_draws_what_the_mask_in_memory_has(seed: int) -> None:
     kind, rate, banded = (np.float32, np.float64)[seed % 2], float(draw.choice([0.1, 0.5, 0.73])), seed % 3 == 0
     q, k, v, w = (ms.Tensor(draw.normal(size=x).astype(kind)) for x in ((s, d), (t, d), (t, e), (s, e)))
     shift = ms.Tensor(draw.normal(size=(*lead, 1, 1)).astype(kind))
+    bias = ms.Tensor(draw.normal(size=(s, t)).astype(kind)) if seed % 4 == 1 else None
+    mask = ms.Tensor(draw.random((s, t)) < 0.8) if seed % 4 == 2 else None
 
     def loss(q: Any, k: Any, v: Any) -> Any:
         p = scores(q + shift, k + ops.zeros_like(shift)) / 3.0
         if banded:
             p = ops.where(ops.arange(t)[None, :] <= ops.arange(s)[:, None], p, -1e9)
+        if bias is not None:
+            p = p + bias
+        if mask is not None:
+            p = ops.where(mask, p, -1e9)
         return (ops.dropout(ops.softmax(p, -1), rate) @ (v + shift) * w).sum()
 
     def run(f: Any) -> list[Any]:
