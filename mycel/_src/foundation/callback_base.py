@@ -1,12 +1,57 @@
-"""`Callback`: the base class of training callbacks, for modules below `train` that need it."""
+"""The base class of training callbacks and what they are given, for modules below `train`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from mycel.train.callback.base import RunContext
+from mycel._src.foundation import arguments
+
+__all__ = ["Callback", "RunContext"]
+
+
+class RunContext:
+    """The state of a run, shared by all callbacks; any of them can ask the run to stop.
+
+    >>> context = RunContext({"epoch_num": 2})
+    >>> context.original_args()["epoch_num"], context.get_stop_requested()
+    (2, False)
+    """
+
+    def __init__(self, original_args: dict[str, Any], *, later: Callable[..., None] | None = None) -> None:
+        arguments.instance("RunContext", "original_args", original_args, dict)
+        self._original_args = original_args
+        self._stop_requested = False
+        self._later = later
+
+    def original_args(self) -> Any:
+        """Return the parameters of the run.
+
+        They are a dict; in a Model's run its items are attributes too (``cur_step_num``,
+        ``net_outputs``, ...).
+        """
+        return self._original_args
+
+    def request_stop(self) -> None:
+        """Ask the run to stop after this step, or after this epoch's end."""
+        self._stop_requested = True
+
+    def get_stop_requested(self) -> bool:
+        """Return whether a stop was asked for."""
+        return self._stop_requested
+
+    def later(self, task: Callable[..., Any], *arguments: Any) -> None:
+        """Do `task(*arguments)` in a thread beside the training, for writing logs and summaries.
+
+        Tasks run in the order in which they were given, and all before the run ends. Steps do not
+        wait for them; an error of a task ends the run at a later step. Outside of a Model's run the
+        task is done at once.
+        """
+        if self._later is None:
+            task(*arguments)
+        else:
+            self._later(task, *arguments)
 
 
 class Callback:
