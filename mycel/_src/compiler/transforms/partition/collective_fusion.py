@@ -76,8 +76,8 @@ def fuse(graph: Graph, how: Fusing = BY_SIZE) -> Graph:
     >>> from mycel._src.compiler.ir.types import tensor_type
     >>> x, y = (input_node(tensor_type((2, 3), float32)) for _ in range(2))
     >>> p = {"mesh": Mesh((2,), ("x",)), "axes": ("x",), "op": "sum"}
-    >>> made = fuse(Graph([x, y], [C.all_reduce(x, **p), C.all_reduce(y, **p)]))
-    >>> sum(n.prim is C.all_reduce for n in made.nodes)
+    >>> made = fuse(Graph([x, y], [collectives.all_reduce(x, **p), collectives.all_reduce(y, **p)]))
+    >>> sum(n.prim is collectives.all_reduce for n in made.nodes)
     1
     """
     for kind in dict.fromkeys(_kind(n) for n in graph.nodes if n.prim in _JOINED):
