@@ -11,7 +11,6 @@ user's, prints, writes files, or speaks with other processes.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -106,10 +105,11 @@ def _class(name: str) -> Any | None:
     if inspect.isclass(found) and issubclass(found, operations.Primitive):
         return None if found.__module__ in _ACTING else found
     # What MindSpore keeps private is served by the layer above, loaded for such files only.
-    private: Any = importlib.import_module("mycel.compat.operations.name_resolution")
+    from mycel.compat.operations.name_resolution import find, is_known
+
     for path in _PRIVATE:
-        if private.is_known(path, name):
-            found = private.find(path, name)
+        if is_known(path, name):
+            found = find(path, name)
             if inspect.isclass(found) and issubclass(found, operations.Primitive):
                 return None if getattr(found, "is_unserved", False) else found
     return None
