@@ -6,9 +6,9 @@ as any other. Reading executes nothing, and believes no length before the bytes 
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from mycel._src.foundation.public_names import lazy as _lazy
 from mycel._src.foundation.public_names import listing as _listing
 
 __all__ = ["convert", "load"]
@@ -24,11 +24,7 @@ if TYPE_CHECKING:
     from mycel.formats.converting import convert as convert
     from mycel.formats.loading import load as load
 else:
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    __getattr__ = _lazy(__name__, _HOMES)
 
 
 __dir__ = _listing(__name__, _HOMES)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +85,13 @@ def test_results_that_differ_are_told(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(converting.READERS, ".mindir", converting.READERS[".onnx"]._replace(load=lambda p: changed))
     report = ms.formats.convert(path, tmp_path / "out.mindir")
     assert "mycel.diverge(mycel.load(IN), mycel.load(OUT), inputs)" in str(report)
+
+
+def test_modules_of_formats_are_attributes_before_they_are_imported() -> None:
+    program = (
+        "import mycel as ms\n"
+        "found = ms.formats.onnx.load, ms.formats.onnx.messages, ms.formats.mindir.network, ms.formats.tflite\n"
+        "found += ms.formats.convert, ms.formats.loading\n"
+        "assert not hasattr(ms.formats, 'nothing') and not hasattr(ms.formats.onnx, 'nothing')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

@@ -1,13 +1,15 @@
-"""`dir` of public modules: their public names, without what their sources import."""
+"""`dir` and `__getattr__` of public modules: their public names, and those loaded when named."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
-__all__ = ["listing"]
+__all__ = ["lazy", "listing"]
 
 # The modules inside that are public themselves.
 _INSIDE = {
@@ -32,6 +34,27 @@ def _is_own(value: Any) -> bool:
     if not isinstance(home, str) or home == "typing":
         home = type(value).__module__
     return home.partition(".")[0] in ("mycel", "builtins")
+
+
+def lazy(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package whose names are loaded when they are named.
+
+    `homes` has the module of each name; the package's own modules are found too. Other names raise
+    AttributeError.
+
+    >>> find = lazy("mycel.formats", {"listing": "mycel._src.foundation.public_names"})
+    >>> find("listing") is listing, find("onnx").__name__
+    (True, 'mycel.formats.onnx')
+    """
+
+    def __getattr__(name: str) -> Any:
+        if name in homes:
+            return getattr(importlib.import_module(homes[name]), name)
+        if not name.startswith("_") and importlib.util.find_spec(f"{module}.{name}") is not None:
+            return importlib.import_module(f"{module}.{name}")
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    return __getattr__
 
 
 def listing(module: str, also: Iterable[str] = ()) -> Callable[[], list[str]]:

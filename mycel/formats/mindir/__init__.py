@@ -7,8 +7,9 @@ them, `operators` finds what of Mycel computes an operator, `evaluate` runs grap
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mycel._src.foundation.public_names import lazy as _lazy
 
 __all__ = ["MindIRGraph", "load", "of_content"]
 
@@ -25,8 +26,4 @@ if TYPE_CHECKING:
     from mycel.formats.mindir.network import load as load
     from mycel.formats.mindir.network import of_content as of_content
 else:
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    __getattr__ = _lazy(__name__, _HOMES)

@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mycel._src.foundation.public_names import lazy as _lazy
 
 __all__ = ["OnnxError", "OnnxNetwork", "load", "loads"]
 
@@ -27,8 +28,4 @@ if TYPE_CHECKING:
     from mycel.formats.onnx.network import load as load
     from mycel.formats.onnx.network import loads as loads
 else:
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    __getattr__ = _lazy(__name__, _HOMES)
