@@ -76,7 +76,7 @@ def listing(module: str, also: Iterable[str] = ()) -> Callable[[], list[str]]:
             elif isinstance(value, ModuleType):
                 if name in inside:
                     found.add(name)
-            elif not name.startswith("_") and _is_own(value):
+            elif not name.startswith("_") and name != "TYPE_CHECKING" and _is_own(value):
                 found.add(name)
         return sorted({*found, *inside})
 
