@@ -29,7 +29,7 @@ LINES, CLOCK = 12, 100
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command to its parser."""
     add = parser.add_argument
-    add("model", metavar="MODEL", help="a file (.mindir, .onnx, .tflite), or MODULE:NAME of a Cell or function")
+    add("model", metavar="MODEL", help="a file (.mindir, .mycel, .onnx, .tflite), or MODULE:NAME of a Cell or function")
     add("--target", required=True, metavar="NAME", help="the machine, as cortex-m4, aarch64 or x86-64-v3")
     add(
         "--out",
@@ -76,7 +76,12 @@ def _build(options: argparse.Namespace) -> int:
 
     ram, flash = (None if text is None else bytes_of(text) for text in (options.ram, options.flash))
     symbols = dict(_size(text) for text in options.size)
-    if options.model.endswith(".mindir") and not options.input and not symbols and (model := _own(options.model)):
+    if (
+        options.model.endswith((".mindir", ".mycel"))
+        and not options.input
+        and not symbols
+        and (model := _own(options.model))
+    ):
         library = _fitting(lambda stripes: of_model(model, [], options.target, options.name, stripes), ram)
 
         def advice() -> str:
@@ -145,7 +150,7 @@ def _listed(lines: Sequence[Any]) -> str:
 
 
 def _own(path: str) -> Any:
-    """Return the model in a file of Mycel's own whose sizes are known; None for another file."""
+    """Return the graph in a file whose sizes are known; None for another file."""
     from mycel._src.compiler.ir.dim_values import symbols_in
     from mycel.formats.exporting import load_mindir
     from mycel.formats.graph_files.graph_file import GraphFileError
@@ -261,7 +266,7 @@ def _named(model: str) -> Any:
 
     module, _, name = model.partition(":")
     if not module or not name:
-        raise ValueError(f"{model!r} is neither a file that ends in .mindir, .onnx or .tflite nor MODULE:NAME")
+        raise ValueError(f"{model!r} is neither a file that ends in .mindir, .mycel, .onnx or .tflite nor MODULE:NAME")
     sys.path.insert(0, os.getcwd())
     try:
         found: Any = importlib.import_module(module)

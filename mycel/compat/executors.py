@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 from mycel._src.devices.runtime import synchronize
@@ -18,7 +17,7 @@ from mycel._src.staging.derivatives.gradient import grad
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core import eager
 from mycel.formats.exporting import model_of
-from mycel.formats.mindir.export_rules import mindspore_bytes
+from mycel.formats.mindir.export_rules import mindir_parts
 from mycel.formats.onnx.export.node_rules import onnx_bytes
 from mycel.parallel.regions import chosen_strategy, is_compiled, parallel_info
 from mycel.train.callback.flops import step_flops
@@ -301,11 +300,10 @@ class CellExecutor:
         "onnx_ir" or "mind_ir". `incremental` has no effect. Raises KeyError for a phase that there
         is not, Unsupported for another type.
         """
-        writers: dict[str, Callable[[Any], bytes]] = {"onnx_ir": onnx_bytes, "mind_ir": mindspore_bytes}
-        if ir_type not in writers:
+        if ir_type not in ("onnx_ir", "mind_ir"):
             raise Unsupported(f"_get_func_graph_proto: graphs are given as onnx_ir or mind_ir, not {ir_type!r}")
-        network, args = self._compiled(obj, exec_id, use_prefix)
-        return writers[ir_type](model_of(network, args))
+        model = model_of(*self._compiled(obj, exec_id, use_prefix))
+        return onnx_bytes(model) if ir_type == "onnx_ir" else b"".join(mindir_parts(model))
 
     def _compiled(self, obj: Any, exec_id: str, use_prefix: bool = False) -> tuple[Any, tuple[Any, ...]]:
         name = self._name(obj, exec_id) if use_prefix else exec_id

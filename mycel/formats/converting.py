@@ -73,8 +73,13 @@ def _onnx_inputs(net: Any) -> list[Input]:
 
 def _mindir_inputs(net: Any) -> list[Input]:
     if isinstance(net, MindIRGraph):
+        # The graph's name stands before that of an input.
         return [
-            Input(t.name, TENSOR_KINDS[t.kind], None if -2 in t.shape else tuple(None if d < 0 else d for d in t.shape))
+            Input(
+                t.name.rpartition(":")[2],
+                TENSOR_KINDS[t.kind],
+                None if -2 in t.shape else tuple(None if d < 0 else d for d in t.shape),
+            )
             for t in net.model.main.inputs
         ]
     model = net.model
@@ -110,11 +115,12 @@ def _tflite_inputs(net: Any) -> list[Input]:
 
 READERS: dict[str, Reader] = {
     ".mindir": Reader(load, _mindir_inputs, _counted),
+    ".mycel": Reader(load, _mindir_inputs, _counted),
     ".onnx": Reader(onnx.load, _onnx_inputs, lambda net: net.mapped),
     ".tflite": Reader(tflite.load, _tflite_inputs, lambda net: net.mapped),
 }
 # The formats that are written, as `export` names them.
-WRITERS: dict[str, str] = {".mindir": "MINDIR", ".onnx": "ONNX"}
+WRITERS: dict[str, str] = {".mindir": "MINDIR", ".mycel": "MYCEL", ".onnx": "ONNX"}
 
 
 @dataclass
@@ -169,11 +175,11 @@ def convert(
 ) -> Report:
     """Write the network in a file as a file of another format, and return a report of it.
 
-    `source` and `target` are paths whose suffixes name the formats: ".onnx" and ".mindir", and
-    ".tflite", which is only read. `shapes` gives the sizes of inputs by name (None: open); by
+    `source` and `target` are paths whose suffixes name the formats: ".onnx", ".mindir", ".mycel",
+    and ".tflite", which is only read. `shapes` gives the sizes of inputs by name (None: open); by
     default they are those of the source. With `check` what was written is read again, and both
-    networks are run on the same random numbers, with 2 for open sizes. With `for_mindspore` a
-    ".mindir" file is one that MindSpore loads.
+    networks are run on the same random numbers, with 2 for open sizes. With `for_mindspore` it is
+    an error where a ".mindir" file cannot be one that MindSpore loads.
 
     Raises ValueError for formats that are not known and files that are damaged, and Unsupported,
     naming the operator, for what has no form in the other format.

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -45,10 +45,13 @@ from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.common.generator import default_generator
+from mycel.formats import mindir
 from mycel.formats.encryption import Encrypted, check_key, decrypted, is_encrypted
 from mycel.formats.graph_files.graph_file import GraphFileError, Model, State, write_model
 from mycel.formats.graph_files.graph_reader import check_loaded, read_model
 from mycel.formats.graph_files.validation import check_sizes
+from mycel.formats.mindir.export_rules import mindir_parts
+from mycel.formats.mindir.network import MindIRGraph
 
 __all__ = ["LoadedGraph", "export", "load", "load_mindir", "save_mindir"]
 
@@ -62,17 +65,26 @@ def export(net: Any, *inputs: Any, file_name: Any, file_format: str, **kwargs: A
     """Write a Cell or a function of tensors to a file, with the parameters it uses, whole or not at
     all.
 
-    `inputs` are example arguments: of tensors the shape and element type count
-    (``Tensor(shape=[None, 3], dtype=...)`` leaves a size open), containers and numbers are taken as
-    they are. `file_format` "MINDIR" writes Mycel's own format (`graph_file`), which `load` reads
-    and MindSpore does not; "ONNX" writes ONNX (see `onnx.export`), of the network as it is outside
-    of training. The suffix is added to a `file_name` without it. `enc_key` and `enc_mode` encrypt a
-    "MINDIR" file as `save_checkpoint` does; `user_info`, a dict of strings, is kept with it. With
-    ``for_mindspore=True`` a "MINDIR" file is one that MindSpore loads, and `mycel.load` as well
-    (`mindir.export_rules`).
+    Args:
+        net: a Cell or a function of tensors.
+        inputs: example arguments. Of tensors the shape and element type count
+            (``Tensor(shape=[None, 3], dtype=...)`` leaves a size open); containers and numbers are
+            taken as they are.
+        file_name: the path; the suffix of the format is added where it is missing.
+        file_format: "MINDIR", "MYCEL" or "ONNX". "MINDIR" writes MindSpore's format wherever it
+            can express the network; where it cannot, the file is a graph file of Mycel's own, which
+            `load` reads and MindSpore does not, and a warning says why. "MYCEL" always writes a
+            graph file (`graph_files.graph_file`). "ONNX" writes ONNX (see `onnx.export`), of the
+            network as it is outside of training.
+        kwargs: `enc_key` and `enc_mode` encrypt a file as `save_checkpoint` does, `user_info`, a
+            dict of strings, is kept with it (both not for "ONNX"). With ``for_mindspore=True``
+            "MINDIR" raises Unsupported where MindIR cannot express the network, and arguments that
+            are containers become tensors one after another, as they do in MindSpore.
 
-    Raises CompileError if the network is not one graph, Unsupported if it has no form in the file,
-    ValueError and TypeError for arguments that do not fit.
+    Raises:
+        CompileError: if the network is not one graph.
+        Unsupported: if it has no form in the file.
+        ValueError, TypeError: for arguments that do not fit.
 
     >>> import mycel as ms, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "square.mindir"
@@ -81,10 +93,10 @@ def export(net: Any, *inputs: Any, file_name: Any, file_format: str, **kwargs: A
     >>> ms.nn.GraphCell(ms.load(path))(ms.Tensor([3.0, 4.0])).asnumpy()
     array([ 9., 16.], dtype=float32)
     """
-    if file_format not in ("MINDIR", "ONNX", "AIR"):
-        raise ValueError(f"export: file_format must be 'MINDIR' or 'ONNX', not {file_format!r}")
     if file_format == "AIR":
         raise Unsupported("export: 'AIR' files are for Ascend devices; file_format 'MINDIR' and 'ONNX' are supported")
+    if file_format not in ("MINDIR", "MYCEL", "ONNX"):
+        raise ValueError(f"export: file_format must be 'MINDIR', 'MYCEL' or 'ONNX', not {file_format!r}")
     for name in ("dataset", "incremental", "custom_func", "obf_func"):
         if kwargs.get(name):
             raise Unsupported(f"export: {name} is not supported; leave it out")
@@ -92,6 +104,9 @@ def export(net: Any, *inputs: Any, file_name: Any, file_format: str, **kwargs: A
     for name in kwargs:
         if name not in known:
             raise TypeError(f"export: unknown argument {name!r}")
+    strict = bool(kwargs.get("for_mindspore"))
+    if strict and file_format != "MINDIR":
+        raise ValueError(f"export: for_mindspore is for file_format 'MINDIR', not {file_format!r}")
     path = _named(file_name, file_format.lower(), "export")
     info = dict(kwargs.get("user_info") or {})
     if not all(isinstance(k, str) and isinstance(v, str) for k, v in info.items()):
@@ -102,38 +117,32 @@ def export(net: Any, *inputs: Any, file_name: Any, file_format: str, **kwargs: A
     if file_format == "ONNX":
         from mycel.formats.onnx.export.node_rules import onnx_bytes
 
-        if key is not None:
-            raise Unsupported("export: ONNX files are not encrypted; leave enc_key out")
+        if key is not None or info:
+            raise Unsupported("export: ONNX files are not encrypted and hold no user_info; leave enc_key and it out")
         with replacing(path, "model") as temporary:
             rounded = net.rounded() if isinstance(net, LoadedGraph) else net
             temporary.write_bytes(onnx_bytes(_outside_of_training(rounded, inputs)))
         return
-    if kwargs.get("for_mindspore"):
-        from mycel.formats.mindir.export_rules import mindspore_bytes
-
-        if key is not None or info:
-            raise Unsupported("export: for_mindspore goes without enc_key and user_info")
-        with replacing(path, "model") as temporary:
-            temporary.write_bytes(mindspore_bytes(model_of(net, inputs)))
-        return
     model = model_of(net, inputs)
     model.user_info = info
-    _write(path, model, key, mode)
+    _write(path, model, key, mode, strict)
 
 
-def load(file_name: Any, **kwargs: Any) -> LoadedGraph:
-    """Return the network in a file that `export` wrote, as a Cell; `nn.GraphCell` takes this Cell,
-    too.
+def load(file_name: Any, **kwargs: Any) -> LoadedGraph | MindIRGraph:
+    """Return the network in a file that `export` or MindSpore wrote, as a Cell; `nn.GraphCell`
+    takes this Cell, too.
 
     `dec_key` and `dec_mode` are those of `load_checkpoint`. Raises ValueError (GraphFileError) for
-    a file that is missing, damaged or not Mycel's.
+    a file that is missing or damaged.
     """
-    return LoadedGraph(load_mindir(file_name, **kwargs))
+    found = _content(file_name, **kwargs)
+    return LoadedGraph(found) if isinstance(found, Model) else found
 
 
 def load_mindir(file_name: Any, **kwargs: Any) -> Model:
-    """Return the content of a file of `export`, as an object with `graph`, `states` (tensors with
-    their names and values) and `user_info`; see `load` for a network that runs.
+    """Return the content of a file of `export` or of MindSpore's, as an object with `graph`,
+    `states` (tensors with their names and values) and `user_info`; see `load` for a network that
+    runs.
 
     >>> import mycel as ms, pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "square.mindir"
@@ -142,29 +151,51 @@ def load_mindir(file_name: Any, **kwargs: Any) -> Model:
     >>> ms.load_mindir(path).user_info
     {'author': 'me'}
     """
+    found = _content(file_name, **kwargs)
+    return found if isinstance(found, Model) else _restaged(found)
+
+
+def _content(file_name: Any, **kwargs: Any) -> Model | MindIRGraph:
+    """Return what is in a file: a graph of Mycel's own, or a network of MindSpore's."""
     for name in set(kwargs) - {"dec_key", "dec_mode"}:
         raise TypeError(f"load: unknown argument {name!r}")
     path = _path(file_name, "load")
-    if not path.endswith(".mindir"):
-        raise ValueError(f"load: {path!r} does not end in '.mindir', as the files do that export writes for it")
+    if not path.endswith((".mindir", ".mycel")):
+        raise ValueError(f"load: {path!r} does not end in '.mindir' or '.mycel', as the files do that export writes")
     if not os.path.isfile(path):
         raise GraphFileError(f"load: there is no file {path!r}")
     key, mode = kwargs.get("dec_key"), kwargs.get("dec_mode", "AES-GCM")
     if key is not None:
         check_key(key, mode, "load", "dec")
     with open(path, "rb") as file:
-        if key is None:
-            if is_encrypted(file):
-                raise GraphFileError(f"{path}: it is encrypted; give its key as dec_key")
-            model = read_model(file, path)
-        else:
+        content: BinaryIO = file
+        if key is None and is_encrypted(file):
+            raise GraphFileError(f"{path}: it is encrypted; give its key as dec_key")
+        if key is not None and not is_encrypted(file):
+            raise GraphFileError(f"{path}: it is not encrypted; leave dec_key out")
+        if key is not None:
             try:
-                model = read_model(decrypted(file, path, key, mode), path)
-            except GraphFileError:
-                raise
+                content = decrypted(file, path, key, mode)
             except ValueError as error:
                 raise GraphFileError(str(error)) from None
+        content.seek(0)
+        if mindir.begins(content.read(1)):
+            content.seek(0)
+            return mindir.of_content(content.read(), path)
+        model = read_model(content, path)
     check_loaded(model, path)
+    return model
+
+
+def _restaged(net: MindIRGraph) -> Model:
+    """Return the network of a file of MindSpore's as a model."""
+    described = net.model.main.inputs
+    if any(-2 in info.shape for info in described):
+        raise Unsupported("load_mindir: an input of the network has an open number of axes; load gives a Cell of it")
+    shapes = [[None if d < 0 else d for d in info.shape] for info in described]
+    kinds = [mindir.TENSOR_KINDS[info.kind] for info in described]
+    model = model_of(net, [Tensor(shape=shape, dtype=kind) for shape, kind in zip(shapes, kinds)])
+    model.user_info, model.producer = dict(net.model.user_info), net.model.producer
     return model
 
 
@@ -178,17 +209,37 @@ def save_mindir(model: Model, file_name: Any) -> None:
         if tuple(node.shape) != np.shape(state.value) or node.dtype.numpy != state.value.dtype:
             found = f"{state.value.dtype}{list(np.shape(state.value))}"
             raise ValueError(f"save_mindir: {state.name!r} is {found}, and the graph takes {node.type}")
-    _write(_named(file_name, "mindir", "save_mindir"), model, None, "")
+    path = _path(file_name, "save_mindir")
+    _write(path if path.endswith(".mycel") else _named(path, "mindir", "save_mindir"), model, None, "", False)
 
 
-def _write(path: str, model: Model, key: bytes | None, mode: str) -> None:
+def _write(path: str, model: Model, key: bytes | None, mode: str, strict: bool) -> None:
+    """Write a model to a file: to a ".mindir" file as MindIR where that can express it, or `strict`
+    says that it must.
+    """
+    parts = None
+    if path.endswith(".mindir"):
+        try:
+            parts = mindir_parts(model, lossless=not strict)
+        except Unsupported as error:
+            if strict:
+                raise
+            reason = str(error).removeprefix("export: ")
+            logger.warning(
+                "export: %s is a graph file of Mycel's own, which MindSpore does not read, as %s "
+                "(file_format 'MYCEL' writes such files as .mycel)",
+                path,
+                reason,
+            )
     with replacing(path, "model") as temporary, open(temporary, "wb") as file:
-        if key is None:
-            write_model(file, model)
+        target = file if key is None else Encrypted(file, key, mode)
+        if parts is None:
+            write_model(target, model)
         else:
-            encrypted = Encrypted(file, key, mode)
-            write_model(encrypted, model)
-            encrypted.close()
+            for part in parts:
+                target.write(part)
+        if isinstance(target, Encrypted):
+            target.close()
 
 
 def _path(file_name: Any, function: str) -> str:

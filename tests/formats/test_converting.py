@@ -48,7 +48,7 @@ def test_the_command_reports(tmp_path: Path, capsys: Any) -> None:
 @pytest.mark.parametrize(
     "source, target, said",
     [
-        ("net.onnx", "out.tflite", "of no format that is written; those are .mindir, .onnx"),
+        ("net.onnx", "out.tflite", "of no format that is written; those are .mindir, .mycel, .onnx"),
         ("net.pt", "out.onnx", "of no format that is read"),
         ("none.onnx", "out.onnx", "there is no file"),
     ],

@@ -183,7 +183,7 @@ def test_conditions_on_sizes_are_kept(tmp_path, caplog):
         lambda x: x.reshape((-1, 2)), ms.Tensor(shape=[half], dtype=ms.float32), path=tmp_path / "g.mindir"
     )
     assert loaded(ms.Tensor(values(8))).shape == (4, 2)
-    with pytest.raises(ValueError, match="it takes float32"):
+    with pytest.raises(ValueError, match="reshape: float32.7. has 7 elements"):
         loaded(ms.Tensor(values(7)))
 
 
@@ -232,16 +232,22 @@ def test_models_are_changed_and_saved(tmp_path):
 
 
 def test_every_cut_and_changed_byte_is_told(tmp_path):
-    path = tmp_path / "net.mindir"
-    ms.export(nn.Dense(2, 3), ms.Tensor(values(1, 2)), file_name=path, file_format="MINDIR")
+    path = tmp_path / "net.mycel"
+    ms.export(nn.Dense(2, 3), ms.Tensor(values(1, 2)), file_name=path, file_format="MYCEL")
     whole = path.read_bytes()
     for length in [*range(0, 60, 7), *range(60, len(whole), 301), len(whole) - 1]:
         path.write_bytes(whole[:length])
-        with pytest.raises(GraphFileError, match="net.mindir: (not a graph|damaged|it has version)"):
+        with pytest.raises(
+            GraphFileError,
+            match="net.mycel: (not a graph|damaged|it has version|it is no MindIR|it is encrypted|it names)",
+        ):
             ms.load(path)
     for place in [*range(0, 22), *range(22, len(whole), 97)]:
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
-        with pytest.raises(GraphFileError, match="net.mindir: (not a graph|damaged|it has version)"):
+        with pytest.raises(
+            GraphFileError,
+            match="net.mycel: (not a graph|damaged|it has version|it is no MindIR|it is encrypted|it names)",
+        ):
             ms.load(path)
 
 
@@ -331,7 +337,7 @@ def test_what_has_no_form_is_refused(tmp_path):
     x = ms.Tensor([1.0])
     with pytest.raises(Unsupported, match="'AIR' files are for Ascend"):
         ms.export(ops.exp, x, file_name=tmp_path / "x", file_format="AIR")
-    with pytest.raises(ValueError, match="file_format must be 'MINDIR' or 'ONNX', not 'PT'"):
+    with pytest.raises(ValueError, match="file_format must be 'MINDIR', 'MYCEL' or 'ONNX', not 'PT'"):
         ms.export(ops.exp, x, file_name=tmp_path / "x", file_format="PT")
     with pytest.raises(TypeError, match="unknown argument 'quantise'"):
         ms.export(ops.exp, x, file_name=tmp_path / "x", file_format="MINDIR", quantise=True)

@@ -15,6 +15,7 @@ flag that says which it is (`_Mixed`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mycel._src.foundation.errors import Unsupported
@@ -22,7 +23,7 @@ from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.control_flow import either
 from mycel.formats.mindir.aliased_writes import check_writes
-from mycel.formats.mindir.messages import Function, MindIRError, Model, Node
+from mycel.formats.mindir.messages import STOPS_GRADIENT, Function, MindIRError, Model, Node
 from mycel.formats.mindir.operators import operator_of
 from mycel.formats.mindir.tail_calls import Tails
 from mycel.formats.mindir.values import MONAD, value_of, zeros_of
@@ -99,6 +100,8 @@ class Evaluator:
         self.tails = Tails(self.functions, model)
         check_writes(self.functions, model, parameters)
         for name, primitive in model.primitives.items():
+            if any(a.name == STOPS_GRADIENT for a in primitive.attributes):
+                primitive = replace(primitive, operator="StopGradient", attributes=[])
             self.kinds[name] = primitive.operator
             if primitive.operator not in _SPECIAL:
                 self.operators[name] = operator_of(primitive)

@@ -1,4 +1,4 @@
-"""Export to MindSpore's own MindIR (``for_mindspore=True``): a rule for each primitive.
+"""Export to MindIR, MindSpore's format: a rule for each primitive.
 
 Each node of the staged graph becomes one or a few of MindSpore's operators (`_RULES` and the
 tables). A primitive without a rule is opened into its definition; one without a definition is an
@@ -15,14 +15,17 @@ import numpy as np
 from mycel._src.compiler.ir.dims import Dim
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.types import TensorType, tensor_type
+from mycel._src.compiler.loops.programs import Program
 from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims.custom_derivatives import Rule, all_nodes
 from mycel._src.foundation.dtype import bool_
 from mycel._src.foundation.dtype_codes import MINDSPORE, ONNX
 from mycel._src.foundation.errors import Unsupported
 from mycel.formats.graph_files.graph_file import Model
+from mycel.formats.mindir.messages import STOPS_GRADIENT
 from mycel.formats.mindir.writer import Writer
 
-__all__ = ["mindspore_bytes"]
+__all__ = ["mindir_parts"]
 
 _OPERATORS = {
     "abs": "Abs",
@@ -87,17 +90,26 @@ _OPERATORS = {
 }
 
 
-def mindspore_bytes(model: Model) -> bytes:
-    """Return a model as the content of a file that MindSpore 2.10 loads.
+def mindir_parts(model: Model, lossless: bool = False) -> list[bytes | memoryview]:
+    """Return a model as the content, in parts, of a file that MindSpore 2.10 loads.
 
-    Raises Unsupported, naming the operation, for a model that MindSpore cannot express.
+    Raises Unsupported, naming the operation, for a model that MindIR cannot express. With
+    `lossless` what MindSpore leaves out of its files is refused as well: arguments that are
+    containers or numbers, what was decided for sizes that are open, and derivatives and operators
+    that the program defines.
     """
     if any(s.kind == "generator" for s in model.states):
         raise Unsupported(
-            "export: the network draws random numbers, which for_mindspore has no form for; export it outside of "
-            "training"
+            "export: the network draws random numbers, which MindIR has no form for; export it outside of training"
         )
-    return Writer(model, _write_node).model()
+    if lossless:
+        if not all(type(form) is dict and "argument" in form for form in model.arguments["tuple"]):
+            raise Unsupported("export: MindIR takes networks whose arguments are tensors, each by itself")
+        if model.conditions:
+            raise Unsupported("export: MindIR does not hold for which of the open sizes the network was decided")
+        if any(isinstance(v, (Rule, Program)) for n in all_nodes(model.graph) for v in n.params.values()):
+            raise Unsupported("export: MindIR does not hold derivatives and operators that a program defines")
+    return Writer(model, _write_node).parts()
 
 
 def _write_node(w: Writer, node: Node, x: list[str]) -> Any:
@@ -116,8 +128,13 @@ def _constants(w: Writer, *values: Any) -> list[str]:
 
 def _kind(w: Writer, kind: Any) -> str:
     if kind.dtype.kind == "c" or kind.dtype.name not in ONNX:
-        raise Unsupported(f"export: for_mindspore has no conversion to {kind.dtype.name}")
+        raise Unsupported(f"export: MindIR has no conversion to {kind.dtype.name}")
     return w.constant(MINDSPORE[kind.dtype.name])
+
+
+def _stop_gradient(w: Writer, node: Node, x: list[str]) -> str:
+    attributes = {"side_effect_propagate": 1, STOPS_GRADIENT: True}
+    return w.apply("Depend", [x[0], x[0]], node.type, function=False, **attributes)
 
 
 def _cast(w: Writer, node: Node, x: list[str], *, dtype: Any) -> str:
@@ -133,7 +150,7 @@ def _fitted(w: Writer, name: str, kind: TensorType, shape: Sequence[Any]) -> str
 def _matmul(w: Writer, node: Node, x: list[str]) -> str:
     a, b = [i.type for i in node.inputs]
     if a.rank < 2 or b.rank < 2:
-        raise Unsupported("export: for_mindspore takes products of matrices; give vectors a further axis")
+        raise Unsupported("export: MindIR takes products of matrices; give vectors a further axis")
     more = _constants(w, False, False)
     if a.rank == b.rank == 2:
         return w.apply("MatMul", [*x, *more], node.type)
@@ -190,7 +207,7 @@ def _moments(w: Writer, node: Node, x: list[str], *, axes: Any) -> list[str]:
 def _planes(node: Node, padding: Any, what: str) -> int:
     """Return how many axes a window lacks to two."""
     if len(padding) not in (1, 2) or any(isinstance(p, Dim) for pair in padding for p in pair):
-        raise Unsupported(f"export: for_mindspore takes {what} of one or two dimensions")
+        raise Unsupported(f"export: MindIR takes {what} of one or two dimensions")
     return 2 - len(padding)
 
 
@@ -212,7 +229,7 @@ def _whole(values: Sequence[int], lacks: int) -> tuple[int, ...]:
 
 def _conv_attributes(weight: Any, strides: Any, padding: Any, dilation: Any, groups: Any, lacks: int) -> dict[str, Any]:
     if any(p < 0 for pair in padding for p in pair):
-        raise Unsupported(f"export: for_mindspore takes no convolution with the padding {padding}")
+        raise Unsupported(f"export: MindIR takes no convolution with the padding {padding}")
     pads = (*(0, 0) * lacks, *(int(p) for pair in padding for p in pair))
     return {
         "kernel_size": _whole(weight[2:], lacks),
@@ -267,7 +284,7 @@ def _padded(w: Writer, name: str, kind: TensorType, low: Any, high: Any, value: 
 
 def _around(padding: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if any(p < 0 for pair in padding for p in pair):
-        raise Unsupported(f"export: for_mindspore takes no pool with the padding {padding}")
+        raise Unsupported(f"export: MindIR takes no pool with the padding {padding}")
     return (0, 0, *(int(a) for a, _ in padding)), (0, 0, *(int(b) for _, b in padding))
 
 
@@ -319,7 +336,7 @@ def _slice(w: Writer, node: Node, x: list[str], *, starts: Any, stops: Any, step
 def _pad(w: Writer, node: Node, x: list[str], *, low: Any, high: Any, interior: Any) -> str:
     name, kind = x[0], node.inputs[0].type
     if any(isinstance(p, Dim) for p in (*low, *high)) or not kind.is_static and any(interior):
-        raise Unsupported("export: for_mindspore takes no padding of an open size")
+        raise Unsupported("export: MindIR takes no padding of an open size")
     for axis, gap in enumerate(interior):
         if gap and kind.shape[axis] > 1:
             name, kind = _spread(w, name, kind, axis, gap, x[1])
@@ -381,7 +398,7 @@ def _take_along(w: Writer, node: Node, x: list[str], *, axis: int, bounds: str =
 def _scatter(w: Writer, node: Node, x: list[str], *, mode: str, bounds: str = "wrap") -> str:
     words = {"set": "Update", "add": "Add", "mul": "Mul", "min": "Min", "max": "Max"}
     if mode not in words:
-        raise Unsupported(f"export: for_mindspore has no writing of elements by {mode}")
+        raise Unsupported(f"export: MindIR has no writing of elements by {mode}")
     return w.apply(f"TensorScatter{words[mode]}", [x[0], _front(w, node, x[1]), x[2]], node.type)
 
 
@@ -516,7 +533,7 @@ _RULES: Mapping[str, Callable[..., Any]] = {
     "slice": _slice,
     "softmax": lambda w, node, x, *, axis: w.apply("Softmax", [x[0], w.constant((axis,))], node.type),
     "sort": _sort,
-    "stop_gradient": lambda w, node, x: x[0],
+    "stop_gradient": _stop_gradient,
     "take": _take,
     "take_along": _take_along,
     "top_k": _top_k,

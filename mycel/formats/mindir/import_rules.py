@@ -125,6 +125,7 @@ RULES: Mapping[str, Callable[..., Any]] = {
     "tuple_getitem": _get,
     "MakeList": _make_list,
     "ScalarToTensor": _to_tensor,
+    "StopGradient": lambda attributes, value, *after: ops.stop_gradient(value),
     "TensorMove": _copy,
     "TupleGetItem": _get,
     "UniqueConsecutive": _unique_consecutive,

@@ -25,6 +25,8 @@ from mycel._src.foundation.files.protobuf_wire import WireError, fields, integer
 
 __all__ = [
     "DEEPEST",
+    "FROZEN",
+    "STOPS_GRADIENT",
     "TENSOR_KINDS",
     "Attribute",
     "Function",
@@ -33,10 +35,16 @@ __all__ = [
     "Node",
     "Primitive",
     "TensorInfo",
+    "begins",
     "model_of",
 ]
 
 DEEPEST = 32
+# The description of a parameter that isn't trained, which MindSpore reads past.
+FROZEN = "requires_grad=False"
+# MindSpore leaves `stop_gradient` out of its files. Here it is a Depend, which passes its first
+# input on, with an attribute of this name that MindSpore reads past.
+STOPS_GRADIENT = "stop_gradient"
 # The element types by their numbers in tensors and attributes.
 TENSOR_KINDS = {
     1: D.float32,
@@ -75,6 +83,7 @@ class TensorInfo:
     elsewhere: str = ""
     offset: int = 0
     length: int = 0
+    description: str = ""
 
     def array(self) -> NDArray[Any]:
         """Return the values; raise MindIRError where bytes and shape do not agree."""
@@ -153,6 +162,13 @@ class Model:
     producer: str = ""
     version: str = ""
     user_info: dict[str, str] = field(default_factory=dict)
+
+
+def begins(head: bytes) -> bool:
+    """Return whether a file that begins with these bytes may be a MindIR file: its first field is
+    the version of the format, a text.
+    """
+    return head[:1] == b"\n"
 
 
 def model_of(content: bytes) -> Model:
@@ -320,6 +336,8 @@ def _tensor(content: bytes) -> TensorInfo:
             made.kind = _int(value)
         elif number == 7:
             made.name = _text(value)
+        elif number == 8:
+            made.description = _text(value)
         elif number == 9:
             made.content = _bytes(value)
         elif number == 12:

@@ -11,7 +11,7 @@ from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.formats.mindir.evaluate import Evaluator
 from mycel.formats.mindir.external_data import fetch
-from mycel.formats.mindir.messages import MindIRError, Model, model_of
+from mycel.formats.mindir.messages import FROZEN, TENSOR_KINDS, MindIRError, Model, TensorInfo, model_of
 
 __all__ = ["MindIRGraph", "load", "of_content"]
 
@@ -52,16 +52,46 @@ class MindIRGraph(Cell):
         named: dict[str, Parameter] = {}
         for number, info in enumerate(model.main.parameters):
             value = Tensor.from_numpy(info.array())
-            made = Parameter(value, name=info.parameter or info.name, requires_grad=value.dtype.is_floating)
+            trained = value.dtype.is_floating and info.description != FROZEN
+            made = Parameter(value, name=info.parameter or info.name, requires_grad=trained)
             self.insert_param_to_cell(f"parameter{number}", made)
             named[info.name] = made
         self.evaluator = Evaluator(model, named)
         self.compiled_run = Jit(self.evaluator.run)
 
     def construct(self, *inputs: Any) -> Any:
-        """Run the graph."""
+        """Run the graph.
+
+        Raises ValueError for tensors of other types and sizes than those the file is for.
+        """
+        taken = self.model.main.inputs
+        if len(inputs) != len(taken) or not all(map(_fits, taken, inputs)):
+            given = ", ".join(str(x._type) if isinstance(x, Tensor) else repr(x) for x in inputs)
+            raise ValueError(f"the loaded network {self.model.main.name!r}: it takes {self._taken()}, not {given}")
         return self.compiled_run(*inputs)
 
     def extend_repr(self) -> str:
         """Return the name of the graph and the types of its inputs."""
-        return f"{self.model.main.name}: {len(self.model.main.inputs)} inputs"
+        return f"{self.model.main.name}: {self._taken()}"
+
+    def _taken(self) -> str:
+        return ", ".join(map(_described, self.model.main.inputs)) or "no tensors"
+
+
+def _fits(info: TensorInfo, value: Any) -> bool:
+    """Return whether an argument is a tensor as an input is described; any value is where the input
+    is no tensor.
+    """
+    if info.kind not in TENSOR_KINDS:
+        return True
+    if not isinstance(value, Tensor) or value.dtype is not TENSOR_KINDS[info.kind]:
+        return False
+    shape = value.shape
+    return -2 in info.shape or (len(shape) == len(info.shape) and all(m in (-1, n) for m, n in zip(info.shape, shape)))
+
+
+def _described(info: TensorInfo) -> str:
+    if info.kind not in TENSOR_KINDS:
+        return "a value"
+    sizes = "..." if -2 in info.shape else ", ".join("?" if d < 0 else str(d) for d in info.shape)
+    return f"{TENSOR_KINDS[info.kind].name}[{sizes}]"

@@ -30,13 +30,16 @@ from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.loops.programs import Program
 from mycel._src.foundation.dtype_codes import ONNX
 from mycel._src.foundation.errors import Unsupported
-from mycel._src.foundation.files.protobuf_wire import field
-from mycel.formats.graph_files.graph_file import Model
+from mycel._src.foundation.files.protobuf_wire import BYTES, field, varint
+from mycel.formats.graph_files.graph_file import Model, State
+from mycel.formats.mindir.messages import FROZEN
 from mycel.formats.writer_base import GraphWriter
 
 __all__ = ["Body", "NodeRule", "Writer"]
 
-_FLOAT, _INT64, _STRING, _BOOL, _TENSORS, _TUPLE, _MONAD = 1, 7, 8, 9, 19, 20, 23
+_FLOAT, _INT64, _STRING, _BOOL, _TENSORS, _TUPLE, _LIST, _MONAD = 1, 7, 8, 9, 19, 20, 21, 23
+# A message of Protocol Buffers ends before 2 GiB.
+_MOST_BYTES = (1 << 31) - 1
 _SIZES = {
     "+": "ScalarAdd",
     "-": "ScalarSub",
@@ -78,6 +81,18 @@ def _tensor(name: str, array: Any) -> bytes:
     return content + (field(7, name) if name else b"") + field(9, np.ascontiguousarray(array).tobytes())
 
 
+def _parameter(name: str, state: State) -> list[bytes | memoryview]:
+    """Return an encoded parameter as the head, the values and the rest."""
+    array = np.ascontiguousarray(state.value)
+    head = b"".join([field(1, d) for d in np.shape(state.value)]) + field(2, _code(str(array.dtype)))
+    head += field(7, name) + field(13, state.name)
+    if state.kind == "parameter" and not state.requires_grad:
+        head += field(8, FROZEN)
+    head += varint(9 << 3 | BYTES) + varint(array.nbytes)
+    values = memoryview(array.reshape(-1).view(np.uint8).data)
+    return [varint(3 << 3 | BYTES) + varint(len(head) + len(values)) + head, values]
+
+
 def _type(kind: TensorType) -> bytes:
     return b"".join([field(1, -1 if isinstance(d, Dim) else int(d)) for d in kind.shape]) + field(
         2, _code(kind.dtype.name)
@@ -87,14 +102,15 @@ def _type(kind: TensorType) -> bytes:
 def _type_attribute(name: str, kind: Any) -> bytes:
     """Return the attribute that says the type of a value: of a tensor, or a tuple of types."""
     content = field(1, name) if name else b""
-    if isinstance(kind, tuple):
-        return content + field(16, _TUPLE) + b"".join([field(17, _type_attribute("", k)) for k in kind])
+    if isinstance(kind, (tuple, list)):
+        code = _TUPLE if isinstance(kind, tuple) else _LIST
+        return content + field(16, code) + b"".join([field(17, _type_attribute("", k)) for k in kind])
     return content + field(12, _type(kind)) + field(16, _TENSORS)
 
 
 def _code(name: str) -> int:
     if name not in ONNX:
-        raise Unsupported(f"export: for_mindspore has no element type {name}")
+        raise Unsupported(f"export: MindIR has no element type {name}")
     return ONNX[name]
 
 
@@ -117,13 +133,14 @@ class Body:
                 kept.append(content)
         return kept[::-1]
 
-    def encoded(self, last: str, kind: Any, parameters: bytes = b"") -> bytes:
+    def encoded(self, last: str, kind: Any) -> bytes:
         """Return the encoded graph, whose result is the value `last` of a type."""
-        content = b"".join([field(1, n) for n in self.used(last)]) + field(2, self.name) + parameters
+        content = b"".join([field(1, n) for n in self.used(last)]) + field(2, self.name)
         for name, taken in zip(self.inputs, self.kinds):
             content += field(5, field(1, name) + field(2, _type(taken)))
-        if isinstance(kind, tuple):
-            return content + field(6, field(1, last) + field(4, "Tuple") + field(5, _type_attribute("", kind)))
+        if isinstance(kind, (tuple, list)):
+            name = "Tuple" if isinstance(kind, tuple) else "List"
+            return content + field(6, field(1, last) + field(4, name) + field(5, _type_attribute("", kind)))
         return content + field(6, field(1, last) + field(2, _type(kind)))
 
 
@@ -136,40 +153,55 @@ class Writer(GraphWriter):
         self.functions: list[bytes] = []
         graph = model.graph
         given = graph.inputs[: len(graph.inputs) - len(model.states)]
-        name = f"mycel_{graph.name}"
-        self.body = Body(name, [f"{name}:x{i}" for i in range(len(given))], [n.type for n in given])
+        name = graph.name
+        named = [str(n.params.get("name") or f"x{i}") for i, n in enumerate(given)]
+        if len(set(named)) < len(named):
+            named = [f"x{i}" for i in range(len(given))]
+        self.body = Body(name, [f"{name}:{each}" for each in named], [n.type for n in given])
         super().__init__(model, rule, self.body.reads)
 
-    def model(self) -> bytes:
-        """Return the whole file."""
+    def parts(self) -> list[bytes | memoryview]:
+        """Return the whole file, in parts: the values of the parameters are not copied."""
         graph, states, body = self.source.graph, self.source.states, self.body
         given = len(graph.inputs) - len(states)
-        parameters = b""
+        written = {number for number, _ in self.source.writes}
+        parameters: list[bytes | memoryview] = []
         self.names.update(zip(graph.inputs, body.inputs))
-        places = []
-        for node, state in zip(graph.inputs[given:], states):
-            places.append(f"{body.name}:{state.name}")
-            parameters += field(3, _tensor(places[-1], state.value) + field(13, state.name))
-            self.names[node] = places[-1]
+        places: list[str | None] = []
+        for number, (node, state) in enumerate(zip(graph.inputs[given:], states)):
+            if state.kind == "tensor" and number not in written:
+                places.append(None)
+                self.names[node] = self.constant(state.value)
+                continue
+            place = f"{body.name}:{state.name}"
+            places.append(place)
+            parameters += _parameter(place, state)
+            self.names[node] = place
         if self.source.writes:
             monad = self.constant(_Monad())
-            for node, place in zip(graph.inputs[given:], places):
-                self.names[node] = self.apply("Load", [place, monad], node.type, function=False)
+            for node, stored in zip(graph.inputs[given:], places):
+                if stored is not None:
+                    self.names[node] = self.apply("Load", [stored, monad], node.type, function=False)
         self.run(graph)
         if self.source.writes:
             last, kind = self.result(self.source.result)
-            values = [(places[s], self.name(graph.outputs[o])) for s, o in self.source.writes]
+            values = [(str(places[s]), self.name(graph.outputs[o])) for s, o in self.source.writes]
             state_of = self.apply("UpdateState", [monad, last, *[v for _, v in values]], None, function=False)
-            for place, value in values:
-                done = self.apply("Assign", [place, value, state_of], None, side_effect_mem=True)
+            for target, value in values:
+                done = self.apply("Assign", [target, value, state_of], None, side_effect_mem=True)
                 state_of = self.apply("UpdateState", [state_of, done], None, function=False)
             last = self.apply("Depend", [last, state_of], kind, function=False, side_effect_propagate=1)
         else:
             last, kind = self.result(self.source.result)
-        content = body.encoded(last, kind, parameters)
-        head = field(1, "1.1") + field(2, "MindSpore") + field(5, "2.10.0") + field(7, content)
-        head += b"".join([field(8, f) for f in self.functions]) + field(10, 1)
-        return head + b"".join([field(12, p) for p in self.definitions]) + field(13, 3)
+        content = body.encoded(last, kind)
+        size = len(content) + sum(map(len, parameters))
+        head = field(1, "1.1") + field(2, "MindSpore") + field(5, "2.10.0") + varint(7 << 3 | BYTES) + varint(size)
+        tail = b"".join([field(8, f) for f in self.functions]) + field(10, 1)
+        tail += b"".join([field(12, p) for p in self.definitions]) + field(13, 3)
+        tail += b"".join([field(14, field(1, k) + field(2, v)) for k, v in self.source.user_info.items()])
+        if len(head) + size + len(tail) > _MOST_BYTES:
+            raise Unsupported(f"export: MindIR files end at 2 GiB, and this one would have {size:,} bytes")
+        return [head, content, *parameters, tail]
 
     def result(self, form: Any, outermost: bool = True) -> tuple[str, Any]:
         """Write a result of a form; return the name of its value and its type."""
@@ -180,14 +212,16 @@ class Writer(GraphWriter):
         ((kind, content),) = form.items() if isinstance(form, dict) else (("", ()),)
         if kind in ("tuple", "list"):
             parts = [self.result(part, False) for part in content]
-            types = tuple([t for _, t in parts])
-            return self.apply("MakeTuple", [n for n, _ in parts], types, function=False), types
+            types = [t for _, t in parts]
+            if kind == "list":
+                return self.apply("make_list", [n for n, _ in parts], types, function=False), types
+            return self.apply("MakeTuple", [n for n, _ in parts], tuple(types), function=False), tuple(types)
         if kind in ("tensor", "number"):
             node = graph.outputs[content]
         elif kind in ("argument", "state"):
             node = graph.inputs[content + (given if kind == "state" else 0)]
         else:
-            raise Unsupported("export: for_mindspore takes networks that return tensors and tuples of them")
+            raise Unsupported("export: MindIR takes networks that return tensors, and tuples and lists of them")
         name = self.name(node)
         if name in self.body.inputs or node.is_constant or not outermost or node.prim is None:
             # The result of a graph, or of a call, is a value of its own.
@@ -304,4 +338,4 @@ class Writer(GraphWriter):
 
     def without_form(self, node: Node, program: Program | None, declined: bool) -> str:
         what = f"operation {node.op}" if program is None else f"operator {program.name}"
-        return f"export: for_mindspore has no form for the {what}"
+        return f"export: MindIR has no form for the {what}"
