@@ -12,8 +12,9 @@ from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims.indexing.index_bounds import out_of_range
 from mycel._src.engines.base import current
 from mycel._src.foundation.errors import IndexRangeError, operation_called
+from mycel._src.foundation.readable_sizes import readable
 
-__all__ = ["index_out_of_range", "name_index_error", "no_memory", "note_host_step", "out_of_memory", "readable", "told"]
+__all__ = ["index_out_of_range", "name_index_error", "no_memory", "note_host_step", "out_of_memory", "told"]
 
 MEND = "  work in smaller batches or pieces, use a narrower type such as float16, or free tensors that are not needed"
 
@@ -124,12 +125,3 @@ def _bytes_of(kind: Any, sizes: Mapping[str, int] | None) -> int:
         return evaluate(kind.nbytes, sizes or {})
     except KeyError:
         return 0
-
-
-def readable(size: float) -> str:
-    """Return a number of bytes as text with a unit."""
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.4g} {unit}"
-        size /= 1024
-    return f"{size:.4g} TiB"

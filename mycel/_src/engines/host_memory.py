@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.engines import buffers
-from mycel._src.engines.error_messages import no_memory, out_of_memory, readable
+from mycel._src.engines.error_messages import no_memory, out_of_memory
 from mycel._src.foundation.log import logger
+from mycel._src.foundation.readable_sizes import readable
 from mycel._src.foundation.system.system_memory import (
     UNLIMITED,
     addresses,

@@ -13,7 +13,7 @@ from typing import Any
 from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.dims import DimLike
 from mycel._src.compiler.ir.graph import Node, Where
-from mycel._src.engines.error_messages import readable
+from mycel._src.foundation.readable_sizes import readable
 
 __all__ = [
     "ZERO_COST",

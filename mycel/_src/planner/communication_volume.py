@@ -22,9 +22,9 @@ from mycel._src.compiler.prims.distributed.collectives import COLLECTIVES, permu
 from mycel._src.compiler.prims.distributed.point_to_point import messages as stage_messages
 from mycel._src.compiler.transforms.loop_residuals import loop_pairs
 from mycel._src.compiler.transport.collective_volume import messages, sent
-from mycel._src.engines.error_messages import readable
 from mycel._src.engines.reports import place_of
 from mycel._src.foundation.errors import ShapeError
+from mycel._src.foundation.readable_sizes import readable
 from mycel._src.planner.topology import Topology
 
 __all__ = ["Communication", "Exchange", "exchange_of"]

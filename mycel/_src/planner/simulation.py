@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.transforms.partition import Partitioned
-from mycel._src.engines.error_messages import readable
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import ShapeError
+from mycel._src.foundation.readable_sizes import readable
 from mycel._src.planner.event_simulation import COMPUTE, Run, add_memory, run_graph, run_tasks
 from mycel._src.planner.kernel_cost import nbytes_of, tasks_of
 from mycel._src.planner.pipeline_stages import SCHEDULES, played, schedule

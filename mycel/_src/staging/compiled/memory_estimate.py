@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mycel._src.compiler.transforms.specialize import specialize
-from mycel._src.engines.error_messages import readable
 from mycel._src.engines.select import engine
 from mycel._src.foundation.errors import CompileError
+from mycel._src.foundation.readable_sizes import readable
 from mycel._src.staging.compiled.call_signature import key_of
 from mycel._src.staging.compiled.explain import compiled_of
 
