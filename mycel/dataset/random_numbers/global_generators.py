@@ -19,22 +19,36 @@ from __future__ import annotations
 import ctypes
 import random
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from mycel._src.foundation.system import locks
 
-if TYPE_CHECKING:
-    from mycel.dataset.random_numbers.random_streams import Stream
+
+class Source(Protocol):
+    """What both generators ask of the stream of a row: its key, and what they have of it.
+
+    `drawn` is the key from which NumPy's numbers began, and `numpy` the state in which they were
+    left.
+    """
+
+    drawn: int | None
+    numpy: Any
+
+    @property
+    def key(self) -> int:
+        """The key from which the stream began."""
+
+    def python(self) -> random.Random:
+        """Return a generator of the module `random` that started from the key."""
 
 
 class _Local(threading.local):
-    """What a thread draws from, and for which row user's functions draw."""
+    """The row for which the functions of users draw in a thread."""
 
     # Asking for what is not there would take ten times as long.
-    stream: Stream | None = None
-    rows: Stream | None = None
+    rows: Source | None = None
 
 
 local = _Local()
@@ -43,7 +57,7 @@ _WORDS = 624
 _SIZE = 4 * (_WORDS + 1)
 
 
-def _stream() -> Stream | None:
+def _stream() -> Source | None:
     """Return the stream of the row that this thread makes, or None elsewhere."""
     return local.rows
 
@@ -59,7 +73,7 @@ class _Turn:
     def __init__(self, generator: MT19937) -> None:
         self.generator = generator
         self.lock = locks.reentrant()
-        self.owner: Stream | None = None
+        self.owner: Source | None = None
         self.program: Any = None
         self.taking = False
 
@@ -80,7 +94,7 @@ class _Turn:
     def __exit__(self, *error: object) -> None:
         self.lock.release()
 
-    def _take(self, stream: Stream | None) -> None:
+    def _take(self, stream: Source | None) -> None:
         generator = self.generator
         if stream is not self.owner:
             if self.owner is None:

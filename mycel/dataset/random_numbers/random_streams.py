@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import random
 import secrets
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -234,8 +235,15 @@ class Stream:
         return items[self.integer(0, len(items) - 1)]
 
 
+class _Local(threading.local):
+    """What a thread draws from."""
+
+    stream: Stream | None = None
+
+
+_local = _Local()
 _eager = Stream(secrets.randbits(64))
-_local = global_generators.local
+_generators = global_generators.local
 
 
 def reseed_eager(seed: int) -> None:
@@ -265,15 +273,15 @@ class using:
 
     def __enter__(self) -> Stream | None:
         stream = self.stream
-        self.before = _local.stream, _local.rows
+        self.before = _local.stream, _generators.rows
         seeded = stream is not None and stream.seeded
         if seeded:
             global_generators.install()
-        _local.stream, _local.rows = stream, stream if seeded else None
+        _local.stream, _generators.rows = stream, stream if seeded else None
         return stream
 
     def __exit__(self, *error: object) -> None:
-        _local.stream, _local.rows = self.before
+        _local.stream, _generators.rows = self.before
 
 
 def generator(*parts: int) -> np.random.Generator:
