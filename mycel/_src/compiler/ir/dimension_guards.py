@@ -108,7 +108,8 @@ class Decisions:
 
 def current_decisions() -> Decisions | None:
     """Return the decisions in force in this thread."""
-    return in_force.decisions
+    found = in_force.decisions
+    return found if isinstance(found, Decisions) else None
 
 
 @contextmanager

@@ -16,14 +16,12 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Protocol, Union
 
 from mycel._src.foundation.errors import ShapeError
 
-if TYPE_CHECKING:
-    from mycel._src.compiler.ir.dimension_guards import Decisions
-
 __all__ = [
+    "Deciding",
     "Dim",
     "DimLike",
     "InconclusiveDimension",
@@ -551,8 +549,31 @@ def same(left: Any, right: Any) -> bool:
     return not isinstance(left, Dim) and not isinstance(right, Dim) and bool(left == right)
 
 
+class Deciding(Protocol):
+    """The sizes that decide where bounds do not; `ir.dimension_guards.Decisions` are such.
+
+    With `shows_values` the text of a size is its number, and with `settles_orders` they decide in
+    which order is added up. `as_number`, if given, returns a stand-in for a dimension whose
+    arithmetic leaves the whole numbers.
+    """
+
+    sizes: dict[str, int]
+    shows_values: bool
+    settles_orders: bool
+    as_number: Callable[[Dim], Any] | None
+
+    def are_equal(self, left: DimLike, right: DimLike) -> bool:
+        """Return whether two dimensions are equal."""
+
+    def is_negative(self, value: Dim) -> bool:
+        """Return whether a dimension is negative."""
+
+    def value(self, dim: Dim) -> int:
+        """Return the size of a dimension."""
+
+
 class _InForce(threading.local):
-    decisions: Decisions | None = None
+    decisions: Deciding | None = None
 
 
 in_force = _InForce()
