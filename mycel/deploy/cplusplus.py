@@ -8,8 +8,8 @@ from pathlib import Path
 from mycel._src.compiler.ir.dims import same, symbol
 from mycel._src.engines.aot.c_header import Argument
 from mycel._src.engines.aot.library import Library
-from mycel._src.engines.aot.library_plan import ALIGN
 from mycel._src.engines.aot.size_arguments import formula
+from mycel._src.engines.aot.target_plan import ALIGN
 from mycel._src.foundation.dtype_codes import MINDSPORE
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.foundation.files.atomic_files import write_folder

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from mycel._src.engines.aot.c_header import Argument
 from mycel._src.engines.aot.library import Library
-from mycel._src.engines.aot.library_plan import ALIGN
 from mycel._src.engines.aot.size_arguments import formula
+from mycel._src.engines.aot.target_plan import ALIGN
 from mycel._src.engines.aot.wasm_linker import linked
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.foundation.files.atomic_files import write_folder

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mycel._src.engines.aot.library_plan import Plan
+from mycel._src.engines.aot.target_plan import Plan
 from mycel._src.engines.native.kernels.codegen import Kernel
 from mycel._src.engines.native.kernels.loop_nest import Nest
 from mycel._src.engines.native.program import arena

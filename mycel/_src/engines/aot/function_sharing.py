@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mycel._src.compiler.ir.dims import Dim, DimLike
-from mycel._src.engines.aot.library_plan import Plan
+from mycel._src.engines.aot.target_plan import Plan
 from mycel._src.engines.native.kernels.codegen import OBJECTS, PLACE, Kernel
 
 __all__ = ["Shared", "shared_kernels"]

@@ -16,10 +16,11 @@ from mycel._src.compiler.ir.types import TensorType, Type, tensor_type
 from mycel._src.engines.aot.account import Account, account_of
 from mycel._src.engines.aot.c_header import Argument, check_name, header
 from mycel._src.engines.aot.library_module import Value, write
-from mycel._src.engines.aot.library_plan import ALIGN, Form, Staged, forms_for, plan_for
+from mycel._src.engines.aot.library_plan import Form, Staged, forms_for, plan_for
 from mycel._src.engines.aot.object_emission import object_code
 from mycel._src.engines.aot.size_arguments import Size
 from mycel._src.engines.aot.striping import GAIN, WORTH
+from mycel._src.engines.aot.target_plan import ALIGN
 from mycel._src.engines.aot.targets import named
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.foundation.files.atomic_files import write_folder

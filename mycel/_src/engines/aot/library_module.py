@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mycel._src.engines.aot.function_sharing import shared_kernels
-from mycel._src.engines.aot.library_plan import ALIGN, Form
+from mycel._src.engines.aot.library_plan import Form
 from mycel._src.engines.aot.size_arguments import Counts, Size
 from mycel._src.engines.aot.state_persistence import MOST, TRAILER, identity_of, keeping_text
 from mycel._src.engines.aot.step_code import StepWriter, Value
+from mycel._src.engines.aot.target_plan import ALIGN
 from mycel._src.engines.native.kernels.codegen import NAME
 
 __all__ = ["OUT_OF_BOUNDS", "Module", "Value", "write"]

@@ -24,67 +24,21 @@ from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims.neural.requantised_layers import rescaled_pool
 from mycel._src.engines.aot.size_arguments import Decided, Points, Size, said
 from mycel._src.engines.aot.striping import smallest
+from mycel._src.engines.aot.target_plan import Plan, Texts
 from mycel._src.engines.native.kernels.codegen import Kernel
 from mycel._src.engines.native.kernels.loop_nest import FAR, Nest
 from mycel._src.engines.native.llvm.target import Target, making_for
 from mycel._src.engines.native.program.compiling import prepared
-from mycel._src.engines.native.program.placed_template import Placed
-from mycel._src.engines.native.program.template import Making, Template
+from mycel._src.engines.native.program.template import Template
 from mycel._src.engines.native.steps.step_types import Copy, HostCall, Nested, Step, Tape
 from mycel._src.foundation.errors import ShapeError, Unsupported
 
-__all__ = ["ALIGN", "Form", "Plan", "Staged", "forms_for", "plan_for"]
+__all__ = ["Form", "Staged", "forms_for", "plan_for"]
 
-# Values begin at multiples of these bytes, in the arena and elsewhere.
-ALIGN = 16
 # Each form is code of its own.
 MOST_FORMS = 8
 # From sizes by symbol to a graph, and what was decided by them while it was made.
 Staged = Callable[[Mapping[str, int]], tuple[Graph, Decided]]
-
-
-class Texts(Making):
-    """The kernels of a template as text, which nobody compiles yet."""
-
-    def compile(self, kernel: Kernel) -> None:
-        """Leave a kernel as it is."""
-
-
-class Plan(Placed):
-    """A program for a target: its steps, their kernels by identity, and the places of values.
-
-    `stripes` is the number of stripes that its first operations are divided into (0: they are not),
-    and `copied_bytes` what one call copies for that.
-    """
-
-    unit, tries = ALIGN, 500
-    stripes = copied_bytes = 0
-
-    def __init__(
-        self,
-        template: Template,
-        target: Target,
-        sizes: Mapping[str, int] | None = None,
-        most: Callable[[DimLike], int] | None = None,
-    ) -> None:
-        """Place the steps of `template` for `target`.
-
-        `sizes` are those that it is reported for, by symbol, and `most` says what a value is at
-        most, where there are symbols.
-        """
-        self.target = target
-        self._most = most
-        super().__init__(template, sizes or {})
-        steps = [s for s in self.all_steps if isinstance(s.data, (Nest, Kernel))]
-        self.code = dict(zip(map(id, steps), self.kernels))
-
-    def most(self, value: DimLike) -> int:
-        return self.number(value) if self._most is None else self._most(value)
-
-    def most_elements(self) -> int:
-        """Return the elements of the largest value, at most."""
-        buffers = {id(b): b for s in self.all_steps for b in (*s.reads, *s.writes)}
-        return max((self.most(b.size) for b in buffers.values()), default=0)
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ import numpy as np
 
 from mycel._src.compiler.ir.dims import Dim, DimLike, product
 from mycel._src.engines.aot.function_sharing import Shared
-from mycel._src.engines.aot.library_plan import ALIGN, Form
+from mycel._src.engines.aot.library_plan import Form
 from mycel._src.engines.aot.size_arguments import Counts, Size
+from mycel._src.engines.aot.target_plan import ALIGN
 from mycel._src.engines.native.kernels.codegen import PLACE, Kernel
 from mycel._src.engines.native.kernels.loop_nest import Buffer, Nest, Site
 from mycel._src.engines.native.kernels.strided_view import View

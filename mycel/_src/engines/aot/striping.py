@@ -11,15 +11,12 @@ for: `WORTH` where nobody asks for stripes, `GAIN` where somebody does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.transforms.row_tiling import Region, peak_bytes, price, regions, striped
+from mycel._src.engines.aot.target_plan import Plan
 from mycel._src.engines.native.program import arena
 from mycel._src.engines.native.program.liveness import Liveness
-
-if TYPE_CHECKING:
-    from mycel._src.engines.aot.library_plan import Plan
 
 __all__ = ["GAIN", "WORTH", "smallest"]
 
