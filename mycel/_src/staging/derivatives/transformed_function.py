@@ -20,9 +20,9 @@ from mycel._src.staging.derivatives.custom_functions import refused
 from mycel._src.staging.frontend.specialization.mutable_numbers import MUTABLES, plain
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core import eager
-from mycel._src.tensors.core.autograd.forward_reuse import EarlierCall, take_recorded
+from mycel._src.tensors.core.autograd.forward_reuse import take_recorded
 from mycel._src.tensors.core.autograd.recording import Recorder, recorders
-from mycel._src.tensors.core.execution_context import Differentiating
+from mycel._src.tensors.core.execution_context import Differentiating, EarlierCall
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, as_tensor, scalar
 

@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Optional, Protocol, TypeVar
 
 from mycel._src.foundation.errors import NeedsValue, Unsupported
 
@@ -32,11 +32,19 @@ if TYPE_CHECKING:
     from mycel._src.compiler.ir.graph import Node
     from mycel._src.compiler.prims.base import Primitive
     from mycel._src.compiler.prims.custom_derivatives import Rule
-    from mycel._src.tensors.core.autograd.forward_reuse import EarlierCall
-    from mycel._src.tensors.core.autograd.gradient_hooks import TensorHooks
     from mycel._src.tensors.core.tensor import Tensor
 
-__all__ = ["Context", "Differentiating", "Following", "Optionals", "Recording", "SavedHooks", "Staging"]
+__all__ = [
+    "Context",
+    "Differentiating",
+    "EarlierCall",
+    "Following",
+    "HookTable",
+    "Optionals",
+    "Recording",
+    "SavedHooks",
+    "Staging",
+]
 
 V = TypeVar("V")
 Tensors = Sequence["Tensor"]
@@ -82,6 +90,27 @@ class Context(ABC):
         """Return the error for what this context does not do."""
         does = [c.__dict__["does"] for c in reversed(type(self).__mro__) if "does" in c.__dict__]
         return Unsupported(f"{what}: the context in force, a {type(self).__name__}, {' and '.join(does)}, and no more")
+
+
+class EarlierCall:
+    """A call that a gradient can go back through.
+
+    `out` are its outputs, with their nodes in the context `context`. `nodes` has the nodes of the
+    tensors that were its inputs, by their identity, and `stops` those at which the derivative ends
+    beside the nodes that it is taken by.
+    """
+
+    def __init__(self, context: Differentiating, out: Any, nodes: dict[int, Node], stops: Sequence[Node] = ()) -> None:
+        self.context, self.out, self.nodes, self.stops = context, out, nodes, stops
+
+
+class HookTable(Protocol):
+    """The hooks of one tensor, the next of which is attached to the node `base`."""
+
+    base: Any
+
+    def chain(self) -> Rule:
+        """Return one rule of all that are attached."""
 
 
 class Differentiating(Context):
@@ -149,7 +178,7 @@ class Differentiating(Context):
         """Return copies of `values` whose derivative by `operands` is `rule`, the program's own."""
 
     @abstractmethod
-    def attach_hook(self, t: Tensor, rule: Rule, table: TensorHooks) -> bool:
+    def attach_hook(self, t: Tensor, rule: Rule, table: HookTable) -> bool:
         """Call `rule` with the complete gradient by `t`, a tensor that was computed here.
 
         `table` holds the tensor's hooks. Returns False where `t` was not computed here.

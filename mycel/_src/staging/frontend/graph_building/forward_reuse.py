@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from mycel._src.compiler.ir.graph import Node, toposort
 from mycel._src.foundation.pytree import flatten, unflatten
-from mycel._src.tensors.core.autograd.forward_reuse import EarlierCall, same_arguments
+from mycel._src.tensors.core.autograd.forward_reuse import same_arguments
+from mycel._src.tensors.core.execution_context import EarlierCall
 from mycel._src.tensors.core.tensor import Tensor, make_staged
 
 if TYPE_CHECKING:

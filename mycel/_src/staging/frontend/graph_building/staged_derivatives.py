@@ -24,9 +24,8 @@ from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.compiler.transforms.jvp import jvp
 from mycel._src.foundation.errors import CompileError
 from mycel._src.foundation.pytree import flatten, unflatten
-from mycel._src.tensors.core.autograd.gradient_hooks import TensorHooks
 from mycel._src.tensors.core.autograd.replay import along_units
-from mycel._src.tensors.core.execution_context import Context, Differentiating, Following, Optionals
+from mycel._src.tensors.core.execution_context import Context, Differentiating, Following, HookTable, Optionals
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, make_staged
 
@@ -182,7 +181,7 @@ class StagedDerivatives(Following, Differentiating):
             self.parameters[id(t)] = self.node_of(new)
         self.write(t, new)
 
-    def attach_hook(self, t: Tensor, rule: Rule, table: TensorHooks) -> bool:
+    def attach_hook(self, t: Tensor, rule: Rule, table: HookTable) -> bool:
         """Call `rule` with the gradient by `t` that comes from its uses after this point.
 
         `table` holds the tensor's hooks. Returns False where `t` was not computed here.

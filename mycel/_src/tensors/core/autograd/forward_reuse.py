@@ -17,22 +17,10 @@ from mycel._src.compiler.ir.graph import Node
 from mycel._src.foundation.pytree import flatten, unflatten
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.autograd.recording import Recorder, recorders
-from mycel._src.tensors.core.execution_context import Differentiating
+from mycel._src.tensors.core.execution_context import EarlierCall
 from mycel._src.tensors.core.tensor import Tensor, make
 
-__all__ = ["EarlierCall", "record_call", "same_arguments", "take_recorded"]
-
-
-class EarlierCall:
-    """A call that a gradient can go back through.
-
-    `out` are its outputs, with their nodes in the context `context`. `nodes` has the nodes of the
-    tensors that were its inputs, by their identity, and `stops` those at which the derivative ends
-    beside the nodes that it is taken by.
-    """
-
-    def __init__(self, context: Differentiating, out: Any, nodes: dict[int, Node], stops: Sequence[Node] = ()) -> None:
-        self.context, self.out, self.nodes, self.stops = context, out, nodes, stops
+__all__ = ["record_call", "same_arguments", "take_recorded"]
 
 
 class RecordedCall:

@@ -1,15 +1,17 @@
-"""The node class of the tape, and parameter dictionaries that nodes share."""
+"""The node class of the tape, what a tape says of nodes, and parameters that nodes share."""
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from typing import Any, TypeGuard
 
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims.base import GET_ITEM, Primitive
 from mycel._src.engines import nonfinite
 from mycel._src.foundation.settings import config
+from mycel._src.tensors.core.execution_context import Recording
 
-__all__ = ["BRIDGE", "CONSTANT", "LEAF", "MARK", "NO_PARAMETERS", "Recorded", "item_at"]
+__all__ = ["BRIDGE", "CONSTANT", "LEAF", "MARK", "NO_PARAMETERS", "Recorded", "Tape", "item_at"]
 
 _settings = config._context
 LEAF = {"name": "leaf"}
@@ -58,3 +60,11 @@ class Recorded(Node):
         buffers = self.buffer or (None,) * len(self.type)
         pairs = enumerate(zip(self.type, buffers))
         return tuple([Recorded(GET_ITEM, (self,), item_at(i), t, b, self.tape) for i, (t, b) in pairs])
+
+
+class Tape(Recording):
+    """A recording whose nodes have values."""
+
+    @abstractmethod
+    def holds(self, node: object) -> TypeGuard[Recorded]:
+        """Return whether a node has its value on this recording."""

@@ -42,10 +42,10 @@ from mycel._src.tensors.core.autograd.compile_threshold import LONG, history_of,
 from mycel._src.tensors.core.autograd.derivative_graph import Place, derivative_key, derived, reached, result_at
 from mycel._src.tensors.core.autograd.per_operation_gradient import pulled
 from mycel._src.tensors.core.autograd.recomputed_regions import region
-from mycel._src.tensors.core.autograd.recorded_node import BRIDGE, LEAF, MARK, NO_PARAMETERS, Recorded, item_at
+from mycel._src.tensors.core.autograd.recorded_node import BRIDGE, LEAF, MARK, NO_PARAMETERS, Recorded, Tape, item_at
 from mycel._src.tensors.core.autograd.replay import Replay, along_units
 from mycel._src.tensors.core.autograd.sparse_gradient import RowGradient, Rows
-from mycel._src.tensors.core.execution_context import Optionals, Recording
+from mycel._src.tensors.core.execution_context import HookTable, Optionals
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, make
 from mycel._src.tensors.core.views import outdate
@@ -59,7 +59,7 @@ _derived = Remembered[Any, _Derived]("derivatives of recordings", SOME, config.C
 _inner = Remembered[Any, _Derived]("derivatives inside of recordings", SOME)
 
 
-class Recorder(Recording):
+class Recorder(Tape):
     """One recording; `depth` counts the gradients that are being taken on it.
 
     Nodes are kept alive only by the tensors and nodes that need them, so that others are freed
@@ -82,7 +82,6 @@ class Recorder(Recording):
         self.differentiated: list[Node] = []
 
     def holds(self, node: object) -> TypeGuard[Recorded]:
-        """Return whether a node has its value on this recording."""
         return type(node) is Recorded and node.tape is self
 
     def node_of(self, t: Tensor) -> Node | None:
@@ -308,7 +307,7 @@ class Recorder(Recording):
         self._enter(recompute, tuple(operands), {"graph": graph, "fresh": fresh}, results)
         return out
 
-    def attach_hook(self, t: Tensor, rule: Rule, table: Any) -> bool:
+    def attach_hook(self, t: Tensor, rule: Rule, table: HookTable) -> bool:
         """Call `rule` with the complete gradient by `t`, a tensor that was computed here.
 
         `table` holds the tensor's hooks. Returns False where `t` was not computed here.

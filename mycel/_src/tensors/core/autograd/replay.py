@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +22,9 @@ from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.compiler.transforms.jacobian import columns, rows
 from mycel._src.compiler.transforms.jvp import jvp
 from mycel._src.tensors.core import eager
+from mycel._src.tensors.core.autograd.recorded_node import Recorded, Tape
 from mycel._src.tensors.core.execution_context import Optionals
 from mycel._src.tensors.core.tensor import Tensor, make
-
-if TYPE_CHECKING:
-    from mycel._src.tensors.core.autograd.recorded_node import Recorded
-    from mycel._src.tensors.core.autograd.recording import Recorder
 
 __all__ = ["Replay", "along_units", "is_whole", "nodes_of"]
 
@@ -55,7 +52,7 @@ class Replay:
     the derivative is recorded too.
     """
 
-    def __init__(self, recorder: Recorder, emit: Callable[..., Any], linked: bool) -> None:
+    def __init__(self, recorder: Tape, emit: Callable[..., Any], linked: bool) -> None:
         self.recorder, self.emit, self.linked = recorder, emit, linked
         self.known: dict[Node, Any] = {}
 
