@@ -29,7 +29,8 @@ from mycel._src.foundation.settings import config
 from mycel._src.foundation.settings.parallel_settings import plan
 from mycel._src.staging.compiled.call_signature import Arguments
 from mycel._src.staging.compiled.recursion_limit import deep_stack
-from mycel._src.staging.frontend.graph_building.stage import Capture, Effect, Stage
+from mycel._src.staging.frontend.graph_building.stage import Stage
+from mycel._src.staging.frontend.graph_building.stage_state import Capture, Effect
 from mycel._src.staging.frontend.outputs import Outputs
 from mycel._src.staging.frontend.source_code.tracebacks import note_origin, note_place_of
 from mycel._src.staging.frontend.specialization.dynamic_shapes import compiled, is_open

@@ -39,7 +39,7 @@ from mycel._src.staging.compiled.recursion_limit import deep_stack
 from mycel._src.staging.frontend.ast_interpreter.graph_breaks import REFUSALS, LivePlan, LiveStage
 from mycel._src.staging.frontend.ast_interpreter.interpret import Interpreter
 from mycel._src.staging.frontend.calls.native_calls import refuse_unseen, watched
-from mycel._src.staging.frontend.graph_building.stage import MISSING
+from mycel._src.staging.frontend.graph_building.stage_state import MISSING
 from mycel._src.staging.frontend.graph_building.symbolic_sizes import use_stage
 from mycel._src.staging.frontend.returned_iterators import without_iterators
 from mycel._src.staging.frontend.source_code.tracebacks import describe_places, note_end, reason_of, show_user_lines

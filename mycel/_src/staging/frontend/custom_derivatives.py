@@ -16,7 +16,8 @@ from mycel._src.compiler.prims.base import outputs_of
 from mycel._src.compiler.prims.custom_derivatives import Rule, custom
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.staging.frontend.control_flow.conditionals import closed, free_nodes
-from mycel._src.staging.frontend.graph_building.stage import Scope, Stage
+from mycel._src.staging.frontend.graph_building.stage import Stage
+from mycel._src.staging.frontend.graph_building.stage_state import Scope
 from mycel._src.staging.frontend.source_code.tracebacks import keep_position
 from mycel._src.tensors.core.tensor import Tensor, make_staged
 

@@ -28,7 +28,8 @@ from mycel._src.foundation.dtype import uint64
 from mycel._src.foundation.errors import VmapError
 from mycel._src.foundation.pytree import flatten, unflatten
 from mycel._src.staging.frontend.control_flow.conditionals import apply_effect
-from mycel._src.staging.frontend.graph_building.stage import MISSING, Effect, Scope, Stage
+from mycel._src.staging.frontend.graph_building.stage import Stage
+from mycel._src.staging.frontend.graph_building.stage_state import MISSING, Effect, Scope
 from mycel._src.tensors.core.tensor import Tensor, make_staged
 
 __all__ = ["Level", "Mapped"]

@@ -39,7 +39,8 @@ from mycel._src.foundation.pytree import flatten, map_leaves
 from mycel._src.foundation.settings import config
 from mycel._src.staging.frontend.ast_interpreter.interpret import Interpreter
 from mycel._src.staging.frontend.control_flow.conditionals import closed
-from mycel._src.staging.frontend.graph_building.stage import MISSING, Capture, is_constant, mend_of
+from mycel._src.staging.frontend.graph_building.stage import is_constant, mend_of
+from mycel._src.staging.frontend.graph_building.stage_state import MISSING, Capture
 from mycel._src.staging.frontend.graph_building.staged_views import is_open, is_unchanged, resolve_all, tidy
 from mycel._src.staging.frontend.source_code.tracebacks import describe_place
 from mycel._src.staging.frontend.specialization.guards import Guards

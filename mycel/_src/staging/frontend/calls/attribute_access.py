@@ -17,7 +17,8 @@ from mycel._src.compiler.ir.graph import current_where
 from mycel._src.foundation.errors import CompileError
 from mycel._src.staging.frontend.calls.frames import Closure, Frame, call
 from mycel._src.staging.frontend.calls.user_code import is_native
-from mycel._src.staging.frontend.graph_building.stage import MISSING, Stage
+from mycel._src.staging.frontend.graph_building.stage import Stage
+from mycel._src.staging.frontend.graph_building.stage_state import MISSING
 from mycel._src.staging.frontend.specialization import guards
 from mycel._src.staging.frontend.specialization.snapshots import CONTAINERS
 from mycel._src.tensors.core.tensor import Tensor

@@ -18,7 +18,8 @@ from mycel._src.compiler.prims.base import constant
 from mycel._src.compiler.prims.shape import broadcast_to
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import CompileError
-from mycel._src.staging.frontend.graph_building.stage import MISSING, Scope, Stage, current_stage
+from mycel._src.staging.frontend.graph_building.stage import Stage, current_stage
+from mycel._src.staging.frontend.graph_building.stage_state import MISSING, Scope
 from mycel._src.staging.frontend.graph_building.staged_views import Either, Tree, mix, origin, parts, settle
 from mycel._src.tensors.core.binary_operators import number_dtype
 from mycel._src.tensors.core.tensor import Tensor, make_staged

@@ -28,15 +28,8 @@ from mycel._src.foundation.errors import CompileError, NeedsValue, VmapError
 from mycel._src.staging.frontend.calls import operator_methods
 from mycel._src.staging.frontend.calls.frames import Undefined
 from mycel._src.staging.frontend.control_flow.branch_join import Choice, Joiner, placeholder
-from mycel._src.staging.frontend.graph_building.stage import (
-    MISSING,
-    Effect,
-    Scope,
-    Stage,
-    Unfinished,
-    is_constant,
-    is_staged,
-)
+from mycel._src.staging.frontend.graph_building.stage import Stage, Unfinished, is_constant, is_staged
+from mycel._src.staging.frontend.graph_building.stage_state import MISSING, Effect, Scope
 from mycel._src.staging.frontend.source_code.tracebacks import carry, keep_position
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.tensor import Tensor, make_staged

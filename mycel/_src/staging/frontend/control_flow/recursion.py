@@ -28,7 +28,8 @@ from mycel._src.foundation.errors import CompileError
 from mycel._src.staging.frontend.calls.frames import Frame
 from mycel._src.staging.frontend.control_flow.branch_join import NUMBERS, common_dtype, describe, node_as, same
 from mycel._src.staging.frontend.control_flow.conditionals import closed, free_nodes, outputs_of_call
-from mycel._src.staging.frontend.graph_building.stage import Activation, Scope, Stage, Unfinished
+from mycel._src.staging.frontend.graph_building.stage import Activation, Stage, Unfinished
+from mycel._src.staging.frontend.graph_building.stage_state import Scope
 from mycel._src.tensors.core.tensor import Tensor, make_staged
 
 __all__ = ["recursive_call"]

@@ -46,7 +46,8 @@ from mycel._src.staging.frontend.control_flow.conditionals import (
     truth,
     value_of,
 )
-from mycel._src.staging.frontend.graph_building.stage import MISSING, Effect, Scope, Stage, Unfinished
+from mycel._src.staging.frontend.graph_building.stage import Stage, Unfinished
+from mycel._src.staging.frontend.graph_building.stage_state import MISSING, Effect, Scope
 from mycel._src.staging.frontend.graph_building.staged_views import (
     OWN,
     Either,

@@ -6,23 +6,20 @@ The values of the mask are not known while staging; the symbol is bound when the
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
 
 from mycel._src.compiler.ir.dims import symbol
 from mycel._src.compiler.prims.nonzero_positions import positions
 from mycel._src.compiler.prims.shape import RESHAPE
+from mycel._src.staging.frontend.graph_building.stage_state import StageState
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.tensor import Tensor, make_staged
-
-if TYPE_CHECKING:
-    from mycel._src.staging.frontend.graph_building.stage import Stage
 
 __all__ = ["staged_positions"]
 
 _numbers = itertools.count()
 
 
-def staged_positions(stage: Stage, mask: Tensor, least: int) -> Tensor:
+def staged_positions(stage: StageState, mask: Tensor, least: int) -> Tensor:
     """Return the positions at which a staged mask is True; their number is a new symbol."""
     flat = mask if mask.ndim == 1 else eager.apply(RESHAPE, mask, shape=(mask.size,))
     key = ("positions", stage.node_of(mask))

@@ -14,46 +14,21 @@ before. Calls are remembered of the outermost Cell, of Cells that it calls, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Node, toposort
 from mycel._src.foundation.pytree import flatten, unflatten
+from mycel._src.staging.frontend.graph_building.stage_state import StagedCall, StageState
 from mycel._src.tensors.core.autograd.forward_reuse import same_arguments
 from mycel._src.tensors.core.execution_context import EarlierCall
 from mycel._src.tensors.core.tensor import Tensor, make_staged
 
-if TYPE_CHECKING:
-    from mycel._src.staging.frontend.graph_building.stage import Scope, Stage
-
-__all__ = ["StagedCall", "earlier_call", "remember"]
+__all__ = ["earlier_call", "remember"]
 
 _DEEP = 2
 
 
-class StagedCall:
-    """What a call of a Cell read and gave.
-
-    It was made in `scope`, with `args`, whose tensors had the nodes `given`. `before` are the nodes
-    that there were, and `parameters` pairs of a parameter and its node. `out` are the outputs, with
-    the nodes `results`, and `after` the nodes of the parameters when it ended.
-    """
-
-    __slots__ = ("scope", "args", "given", "before", "parameters", "after", "out", "results")
-
-    def __init__(self, stage: Stage, args: tuple[Any, ...], parameters: Sequence[Tensor]) -> None:
-        self.scope: Scope = stage.scope
-        self.args = args
-        self.given = [stage.node_of(t) for t in flatten(args)[0] if isinstance(t, Tensor)]
-        self.before = set(stage.scope.own)
-        self.parameters = [(p, stage.current.get(id(p))) for p in parameters]
-
-    def end(self, stage: Stage, out: Any) -> None:
-        self.out = out
-        self.results = [stage.node_of(t) for t in flatten(out)[0] if isinstance(t, Tensor)]
-        self.after = [stage.current.get(id(p)) for p, _ in self.parameters]
-
-
-def remember(stage: Stage, cell: Any, call: Callable[[], Any], args: tuple[Any, ...]) -> Any:
+def remember(stage: StageState, cell: Any, call: Callable[[], Any], args: tuple[Any, ...]) -> Any:
     """Return ``call()``, the call of `cell` with `args`, which `stage` remembers for a gradient."""
     depth = stage.cells_open
     if stage.depth or stage.taken or stage.is_live or (depth >= _DEEP and not cell.requires_grad):
@@ -69,7 +44,7 @@ def remember(stage: Stage, cell: Any, call: Callable[[], Any], args: tuple[Any, 
     return out
 
 
-def earlier_call(stage: Stage, cell: Any, args: tuple[Any, ...], weights: Sequence[Tensor]) -> EarlierCall | None:
+def earlier_call(stage: StageState, cell: Any, args: tuple[Any, ...], weights: Sequence[Tensor]) -> EarlierCall | None:
     """Return the last call of `cell` in `stage`, if it was made with `args` here and a gradient by
     these and `weights` can go back through it; else None.
     """

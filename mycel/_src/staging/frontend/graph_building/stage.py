@@ -13,7 +13,6 @@ them after each call.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -30,8 +29,16 @@ from mycel._src.foundation.python_runtime import finalization
 from mycel._src.foundation.pytree import map_leaves
 from mycel._src.staging.frontend.graph_building import staged_views
 from mycel._src.staging.frontend.graph_building.data_dependent_sizes import staged_positions
-from mycel._src.staging.frontend.graph_building.forward_reuse import StagedCall
 from mycel._src.staging.frontend.graph_building.forward_reuse import earlier_call as _earlier_call
+from mycel._src.staging.frontend.graph_building.stage_state import (
+    MISSING,
+    Capture,
+    Effect,
+    Scope,
+    StagedCall,
+    attribute_now,
+    copy_container,
+)
 from mycel._src.staging.frontend.graph_building.staged_derivatives import StagedDerivatives
 from mycel._src.staging.frontend.source_code.tracebacks import note_operands
 from mycel._src.staging.frontend.specialization.guards import Guards
@@ -42,17 +49,9 @@ from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, make_staged
 from mycel._src.tensors.core.views import root_of
 
-__all__ = ["MISSING", "Scope", "Stage", "current_stage", "is_constant", "is_staged"]
+__all__ = ["Stage", "current_stage", "is_constant", "is_staged"]
 
 V = TypeVar("V")
-
-
-class _Missing:
-    def __repr__(self) -> str:
-        return "<missing>"
-
-
-MISSING: Any = _Missing()
 _READABLE = 1024
 _MENDS = {
     "the truth of a tensor": "use ops.where, or write the condition in the function's own `if`",
@@ -71,127 +70,6 @@ def mend_of(what: str) -> str:
     return _MENDS.get(what, "compute with tensors, or do this outside the compiled function")
 
 
-class Effect:
-    """A change of an object that outlives a scope: its `kind` ("tensor", "container", "item" or
-    "attribute"), its `target`, the `name` of the item or attribute, and the value `before`.
-    """
-
-    __slots__ = ("kind", "target", "name", "before", "where")
-
-    def __init__(self, kind: str, target: Any, name: Any, before: Any) -> None:
-        self.kind, self.target, self.name, self.before = kind, target, name, before
-        self.where = current_where()
-
-    def read(self, stage: Stage) -> Any:
-        """Return the present value: a node for a tensor, a copy for a container."""
-        if self.kind == "tensor":
-            return stage.node_of(self.target)
-        if self.kind == "container":
-            return copy_container(self.target)
-        if self.kind == "item":
-            return self.target.get(self.name, MISSING)
-        return attribute_now(self.target, self.name)
-
-    def write(self, stage: Stage, value: Any) -> None:
-        """Restore a value that `read` returned, without entering that in a journal."""
-        if self.kind == "tensor":
-            stage.set_node(self.target, value)
-        else:
-            self.put(value)
-
-    def put(self, value: Any) -> None:
-        """Restore a value that `read` returned for a target that is no tensor."""
-        if self.kind == "container":
-            fill_container(self.target, value)
-        elif self.kind == "item":
-            if value is MISSING:
-                self.target.pop(self.name, None)
-            else:
-                self.target[self.name] = value
-        elif value is MISSING:
-            if attribute_now(self.target, self.name) is not MISSING:
-                delattr(self.target, self.name)
-        else:
-            set_attribute(self.target, self.name, value)
-
-    def __str__(self) -> str:
-        if self.kind == "tensor":
-            name = self.target.__dict__.get("name") if self.target._buf is not None else None
-            return f"tensor {name!r}" if name else f"a tensor {self.target._type}"
-        if self.kind == "container":
-            return f"a {type(self.target).__name__}"
-        return f"{self.name!r}" if self.kind == "item" else f"attribute {self.name!r} of {type(self.target).__name__}"
-
-
-def attribute_now(target: Any, name: str) -> Any:
-    own = getattr(target, "__dict__", None)
-    if own is not None and not isinstance(target, type) and name in own:
-        return own[name]
-    try:
-        return getattr(target, name)
-    except (AttributeError, ValueError):
-        return MISSING
-
-
-def set_attribute(target: Any, name: str, value: Any) -> None:
-    """Set an attribute as the program does; a plain entry of a Cell is not registered by that."""
-    setattr(target, name, value)
-
-
-def copy_container(target: Any) -> Any:
-    if isinstance(target, (list, deque)):
-        return list(target)
-    if isinstance(target, dict):
-        return dict(target)
-    return target.copy()
-
-
-def is_unchanged(before: Any, after: Any) -> bool:
-    """Return whether a container holds the identical objects as before."""
-    if isinstance(before, np.ndarray):
-        return bool(before.tobytes() == after.tobytes())
-    if isinstance(before, dict):
-        return list(before) == list(after) and all(before[k] is after[k] for k in before)
-    if isinstance(before, set):
-        return bool(before == after)
-    return len(before) == len(after) and all(a is b for a, b in zip(before, after))
-
-
-def fill_container(target: Any, content: Any) -> None:
-    if isinstance(target, np.ndarray):
-        target[...] = content
-        return
-    target.clear()
-    if isinstance(target, (list, deque)):
-        target.extend(content)
-    else:
-        target.update(content)
-
-
-class Scope:
-    """The nodes, new objects and changes that were made while a piece of the program was staged."""
-
-    __slots__ = ("own", "fresh", "journal", "is_branch")
-
-    def __init__(self, is_branch: bool) -> None:
-        self.own: set[Node] = set()
-        self.fresh: dict[int, Any] = {}
-        self.journal: dict[Any, Effect] = {}
-        self.is_branch = is_branch
-
-    def take_back(self, stage: Stage) -> dict[Any, tuple[Effect, Any]]:
-        """Undo the journaled changes, and return them with their values at the end of the scope."""
-        changes = {}
-        for key, effect in self.journal.items():
-            now = effect.read(stage)
-            # Containers were journaled in case native code changes them; unchanged ones stay.
-            if effect.kind != "container" or not is_unchanged(effect.before, now):
-                changes[key] = effect, now
-        for effect, _ in reversed(changes.values()):
-            effect.write(stage, effect.before)
-        return changes
-
-
 class Activation:
     """A call that is being staged: its arguments, and how many scopes were open when it began."""
 
@@ -208,15 +86,6 @@ class Unfinished(CompileError):
 
     def __str__(self) -> str:
         return str(self.args[0])
-
-
-class Capture:
-    """A tensor from outside that the graph takes as an input."""
-
-    __slots__ = ("tensor", "node", "type")
-
-    def __init__(self, tensor: Tensor, node: Node) -> None:
-        self.tensor, self.node, self.type = tensor, node, tensor._type
 
 
 class Stage(StagedDerivatives):

@@ -7,10 +7,9 @@ flow.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mycel._src.compiler.ir.graph import Graph, Node, current_where, input_node, substitute, toposort
 from mycel._src.compiler.ir.types import TensorType
@@ -24,43 +23,21 @@ from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.compiler.transforms.jvp import jvp
 from mycel._src.foundation.errors import CompileError
 from mycel._src.foundation.pytree import flatten, unflatten
+from mycel._src.staging.frontend.graph_building.stage_state import StageState
 from mycel._src.tensors.core.autograd.replay import along_units
-from mycel._src.tensors.core.execution_context import Context, Differentiating, Following, HookTable, Optionals
+from mycel._src.tensors.core.execution_context import Context, HookTable, Optionals
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, make_staged
-
-if TYPE_CHECKING:
-    from mycel._src.staging.frontend.graph_building.stage import Capture, Scope
 
 __all__ = ["StagedDerivatives"]
 
 
-class StagedDerivatives(Following, Differentiating):
-    """The part of a `Stage` that takes derivatives.
+class StagedDerivatives(StageState):
+    """The part of a `Stage` that takes derivatives."""
 
-    The methods that give access to the nodes being staged are abstract here.
-    """
-
-    scope: Scope
-    current: dict[int, Node]
     outer: Context | None = None  # what was in force where a live stage began
     # the nodes of parameters by which derivatives are taken, by the identity of the parameters
     parameters: dict[int, Node]
-    captures: dict[int, Capture]
-
-    @abstractmethod
-    def set_node(self, t: Tensor, node: Node) -> None:
-        """Make `node` the present value of a tensor, without entering that in the journal."""
-
-    @abstractmethod
-    def adopt(self, roots: Sequence[Node]) -> None:
-        """Enter nodes that rules made, and all unknown nodes on which they depend, into the present
-        scope.
-        """
-
-    @abstractmethod
-    def knows(self, node: Node) -> bool:
-        """Return whether a node was made in a scope that is still open."""
 
     def mark(self, t: Tensor) -> Tensor:
         """Return a new tensor with the value of `t` whose gradient can be asked for."""

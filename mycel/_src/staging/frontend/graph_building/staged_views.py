@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -29,12 +29,10 @@ from mycel._src.compiler.prims.base import CONSTANT
 from mycel._src.engines import buffers
 from mycel._src.foundation.errors import CompileError
 from mycel._src.foundation.python_runtime.reference_counts import ONE_OWNER
+from mycel._src.staging.frontend.graph_building.stage_state import StageState
 from mycel._src.tensors.core import eager, views
 from mycel._src.tensors.core.tensor import Tensor
 from mycel._src.tensors.core.views import View
-
-if TYPE_CHECKING:
-    from mycel._src.staging.frontend.graph_building.stage import Stage
 
 __all__ = [
     "OWN",
@@ -127,7 +125,7 @@ def leaves(tree: Tree) -> list[Origin]:
     return [part for part in parts(tree) if isinstance(part, Origin)]
 
 
-def settle(stage: Stage, trees: Sequence[Tree]) -> list[Tree]:
+def settle(stage: StageState, trees: Sequence[Tree]) -> list[Tree]:
     """Return the origins of results that are joined here, without unreachable ones.
 
     Roots that several results share are kept alive. A tensor made in a branch that has been left
@@ -157,7 +155,7 @@ def settle(stage: Stage, trees: Sequence[Tree]) -> list[Tree]:
     return found
 
 
-def _simple(stage: Stage, tree: Tree, known: dict[int, Tree]) -> Tree:
+def _simple(stage: StageState, tree: Tree, known: dict[int, Tree]) -> Tree:
     """Return a tree without unreachable origins; a large tree is reduced to its possible origins
     without their conditions.
     """
@@ -186,7 +184,7 @@ def _place(leaf: Origin) -> Any:
     return id(leaf.root()), tuple(steps)
 
 
-def _chained(stage: Stage, pred: Tensor | None, true: Tree, false: Tree) -> Either:
+def _chained(stage: StageState, pred: Tensor | None, true: Tree, false: Tree) -> Either:
     """Return either of two trees.
 
     Two conditions are joined to one if all but one of the origins are elements of the tensor's own,
@@ -203,12 +201,12 @@ def _chained(stage: Stage, pred: Tensor | None, true: Tree, false: Tree) -> Eith
     return Either(eager.apply(E.logical_or, first, second), OWN, inner.false if inner.true is OWN else inner.true)
 
 
-def is_left(stage: Stage, t: Tensor) -> bool:
+def is_left(stage: StageState, t: Tensor) -> bool:
     """Return whether a tensor was made in a branch that has been left."""
     return t._buf is None and t._node is not None and t._node.prim is not CONSTANT and not stage.knows(t._node)
 
 
-def _can_be_told(stage: Stage, tree: Tree) -> bool:
+def _can_be_told(stage: StageState, tree: Tree) -> bool:
     for part in parts(tree):
         if isinstance(part, Origin):
             if any(is_left(stage, o) for _, _, operands in part.steps for o in operands):
@@ -218,7 +216,7 @@ def _can_be_told(stage: Stage, tree: Tree) -> bool:
     return True
 
 
-def mix(stage: Stage, t: Tensor, tree: Tree, refuse: Callable[[], None] | None = None) -> Tensor:
+def mix(stage: StageState, t: Tensor, tree: Tree, refuse: Callable[[], None] | None = None) -> Tensor:
     """Return `t` as a tensor whose elements have one of the origins in `tree`.
 
     `refuse` is that of `Mixed`; `stage` keeps the tensor among its mixed ones.
@@ -240,7 +238,7 @@ def _conditions(tree: Tree) -> list[Tensor]:
     return [p.pred for p in parts(tree) if isinstance(p, Either) and p.pred is not None and p.pred._buf is None]
 
 
-def decided(stage: Stage | None, t: Tensor, tree: Tree) -> Tensor:
+def decided(stage: StageState | None, t: Tensor, tree: Tree) -> Tensor:
     """Return `t` as a view, or as a tensor of its own, as the values of a tree's conditions say.
 
     While staging, the result is a mixed tensor.
@@ -253,7 +251,7 @@ def decided(stage: Stage | None, t: Tensor, tree: Tree) -> Tensor:
     return t if root is None else views.attach(t, root, tree.steps)
 
 
-def resolve_all(stage: Stage) -> None:
+def resolve_all(stage: StageState) -> None:
     """Find out what every mixed tensor in use is, from the values of all conditions."""
     for t in _mixtures(stage):
         # others are left over from attempts that were given up
@@ -261,7 +259,7 @@ def resolve_all(stage: Stage) -> None:
             _resolve(stage, t, "it outlives the call")
 
 
-def tidy(stage: Stage) -> None:
+def tidy(stage: StageState) -> None:
     """Forget mixed tensors that are no longer in use."""
     for key, known in list(stage.mixed.items()):
         known[:] = [r for r in known if r() is not None]
@@ -269,12 +267,12 @@ def tidy(stage: Stage) -> None:
             del stage.mixed[key]
 
 
-def _mixtures(stage: Stage) -> list[Tensor]:
+def _mixtures(stage: StageState) -> list[Tensor]:
     found = {id(t): t for known in stage.mixed.values() for t in [r() for r in known] if t is not None}
     return list(found.values())
 
 
-def _in_use(stage: Stage, leaf: Origin) -> bool:
+def _in_use(stage: StageState, leaf: Origin) -> bool:
     """Return whether the program can still reach an origin, because there are more references to it
     than those of this function and the stage's tables.
     """
@@ -285,13 +283,13 @@ def _in_use(stage: Stage, leaf: Origin) -> bool:
     return leaf.held is not None or sys.getrefcount(root) >= ONE_OWNER + tables
 
 
-def _tables_with(stage: Stage, number: int) -> int:
+def _tables_with(stage: StageState, number: int) -> int:
     """Return how many tables of fresh objects have one with an identity."""
     # A function of its own, as what a generator reads is counted otherwise than a variable.
     return sum(number in scope.fresh for scope in stage.scopes)
 
 
-def is_sole(stage: Stage, variables: dict[str, Any], name: str) -> bool:
+def is_sole(stage: StageState, variables: dict[str, Any], name: str) -> bool:
     """Return whether only a variable refers to its tensor, and to the tensors that share elements
     with it.
     """
@@ -303,7 +301,7 @@ def is_sole(stage: Stage, variables: dict[str, Any], name: str) -> bool:
     return sys.getrefcount(t) <= ONE_OWNER + _tables_with(stage, id(t))
 
 
-def wrote(stage: Stage, t: Tensor) -> None:
+def wrote(stage: StageState, t: Tensor) -> None:
     """Note that a tensor has another value, so that tensors that may share it are out of date."""
     for other in [r() for r in stage.mixed.get(id(t), ())]:
         if other is not None and type(other._view) is Mixed:
@@ -313,7 +311,7 @@ def wrote(stage: Stage, t: Tensor) -> None:
                     other._view.is_stale = True
 
 
-def _resolve(stage: Stage, t: Tensor, what: str) -> None:
+def _resolve(stage: StageState, t: Tensor, what: str) -> None:
     """Find out what a mixed tensor is. Raises CompileError if that is not known while staging."""
     mixed = t._view
     tree = mixed.tree
@@ -335,7 +333,7 @@ def _resolve(stage: Stage, t: Tensor, what: str) -> None:
                 t._buf = t._node = None
 
 
-def node_of(stage: Stage, t: Tensor) -> Node:
+def node_of(stage: StageState, t: Tensor) -> Node:
     """Return the node of the present value of a view or of a mixed tensor."""
     view = t._view
     if type(view) is Mixed:
@@ -355,20 +353,20 @@ def node_of(stage: Stage, t: Tensor) -> Node:
     return node
 
 
-def _remember(stage: Stage, t: Tensor, root: Node, node: Node) -> None:
+def _remember(stage: StageState, t: Tensor, root: Node, node: Node) -> None:
     stage.derived[id(t)] = (ref(t), root, node)
     if t._node is not None and t._buf is None:
         t._node = node
 
 
-def viewed(stage: Stage, t: Tensor) -> None:
+def viewed(stage: StageState, t: Tensor) -> None:
     """Note a view that was made here, whose node belongs to the present node of its root."""
     node = t._node if t._buf is None else stage.current.get(id(t))
     if node is not None:
         _remember(stage, t, stage.node_of(t._view.root), node)
 
 
-def _derived(stage: Stage, root: Node, steps: Sequence[views.Step]) -> Node:
+def _derived(stage: StageState, root: Node, steps: Sequence[views.Step]) -> Node:
     """Return the node to which steps lead, in the outermost scope that knows its inputs."""
     operands = [[stage.node_of(o) for o in given] for _, _, given in steps]
     level = 0
@@ -387,7 +385,7 @@ def _derived(stage: Stage, root: Node, steps: Sequence[views.Step]) -> Node:
     return root
 
 
-def write(stage: Stage, target: Tensor, new: Tensor) -> None:
+def write(stage: StageState, target: Tensor, new: Tensor) -> None:
     """Make `new` the value of a view or of a mixed tensor."""
     view = target._view
     if type(view) is Mixed:
@@ -407,7 +405,7 @@ def write(stage: Stage, target: Tensor, new: Tensor) -> None:
     wrote(stage, target)
 
 
-def is_unchanged(stage: Stage, t: Tensor) -> bool:
+def is_unchanged(stage: StageState, t: Tensor) -> bool:
     """Return whether a tensor from outside still has the value that it had before staging."""
     if type(t._view) is View:
         return is_unchanged(stage, t._view.root)
@@ -430,7 +428,7 @@ def is_open(t: Tensor) -> bool:
     return False
 
 
-def value_of(stage: Stage, t: Tensor) -> np.ndarray[Any, Any] | None:
+def value_of(stage: StageState, t: Tensor) -> np.ndarray[Any, Any] | None:
     """Return the array of a view whose root existed before and has not changed; else None."""
     if type(t._view) is not View or not is_unchanged(stage, t):
         return None
