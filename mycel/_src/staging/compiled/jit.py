@@ -80,7 +80,7 @@ class Jit:
         self.__module__ = getattr(function, "__module__", "")
         self.versions: dict[Any, list[Version]] = {}
         self.lives: dict[Any, LivePlan] = {}
-        self.dimensions = Dimensions(bool(options.get("dynamic")))
+        self.dimensions: Dimensions[Version] = Dimensions(bool(options.get("dynamic")))
         self.structures = Structures()
         # what `distributed.parallel_modes` keeps of it
         self.divided: Any = None

@@ -20,7 +20,7 @@ import itertools
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from mycel._src.compiler.ir.dim_values import evaluate, substitute, symbols_in
 from mycel._src.compiler.ir.dimension_guards import Decisions
@@ -35,10 +35,11 @@ from mycel._src.engines.size_specialization import programs_of, types_for
 from mycel._src.foundation.dtype import DType
 
 if TYPE_CHECKING:
+    from mycel._src.compiler.ir.graph import Graph
     from mycel._src.engines.base import Sized
-    from mycel._src.staging.compiled.function_version import Version
+    from mycel._src.tensors.core.tensor import Tensor
 
-__all__ = ["Dimensions", "Plan", "compiled", "declared_inputs", "is_open"]
+__all__ = ["Dimensions", "Plan", "Sizable", "Symbolic", "compiled", "declared_inputs", "is_open"]
 
 Declared = TensorType | DType
 
@@ -94,10 +95,35 @@ class Plan:
         return found
 
 
-class Symbolic:
+class Sizable(Protocol):
+    """What is asked of a version of a function: its graph, and what it keeps of its programs.
+
+    `aliases` maps outputs to the inputs that they replace, and `kept` are tensors that are kept
+    alive until the first run. `is_open` says that data decide sizes. A version that is bound to
+    actual sizes has them, by symbol, and the one with symbols that it was made of as `symbolic`.
+    """
+
+    graph: Graph
+    aliases: dict[int, int]
+    kept: list[Tensor] | None
+    result_types: tuple[Any, ...]
+    program: Callable[..., Any] | None
+    symbolic: Any
+    phases: Any
+    is_open: bool
+    sizes: dict[str, int]
+
+    def holds(self) -> bool:
+        """Return whether all that was read while staging is as it was."""
+
+
+V = TypeVar("V", bound=Sizable)
+
+
+class Symbolic(Generic[V]):
     """A version with symbols: the conditions under which it serves a call, and its programs."""
 
-    def __init__(self, version: Version, plan: Plan) -> None:
+    def __init__(self, version: V, plan: Plan) -> None:
         self.version, self.plan = version, plan
         self.bind = Binder(plan.types)
         self.holds_for = plan.decisions.condition()
@@ -125,12 +151,12 @@ class Symbolic:
         return sizes
 
 
-class _Calls:
+class _Calls(Generic[V]):
     """The calls so far that differ in sizes alone."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[TensorType, ...]] = []
-        self.symbolic: list[Symbolic] = []
+        self.symbolic: list[Symbolic[V]] = []
         self.constant: set[tuple[int, int]] = set()
         self.refusals = self.staged = 0
         self.reasons: list[str] = []
@@ -208,21 +234,21 @@ def _declared_plan(types: tuple[TensorType, ...], given: tuple[Declared, ...]) -
     return Plan([tensor_type(tuple([substitute(d, fresh) for d in t.shape]), t.dtype) for t in declared], hints)
 
 
-class Dimensions:
+class Dimensions(Generic[V]):
     """The sizes in the calls of one compiled function."""
 
     def __init__(self, every: bool = False) -> None:
         self.every = every
-        self.calls: dict[Any, _Calls] = {}
-        self.bound: OrderedDict[Any, Version] = OrderedDict()
+        self.calls: dict[Any, _Calls[V]] = {}
+        self.bound: OrderedDict[Any, V] = OrderedDict()
 
     def serve(
         self,
         key: Any,
-        versions: dict[Any, list[Version]],
-        stage: Callable[[Plan], Version],
+        versions: dict[Any, list[V]],
+        stage: Callable[[Plan], V],
         declared: tuple[Declared, ...] | None = None,
-    ) -> Version | None:
+    ) -> V | None:
         """Return a version with symbols for a call with this `key`.
 
         It is found, or staged by `stage` from a plan, and entered in `versions`; `declared` are the
@@ -259,9 +285,7 @@ class Dimensions:
             calls.symbolic.insert(0, symbolic)
         return self._bound(key, versions, symbolic, plan.sizes)
 
-    def _bound(
-        self, key: Any, versions: dict[Any, list[Version]], symbolic: Symbolic, sizes: dict[str, int]
-    ) -> Version:
+    def _bound(self, key: Any, versions: dict[Any, list[V]], symbolic: Symbolic[V], sizes: dict[str, int]) -> V:
         made = bound(symbolic, sizes)
         versions.setdefault(key, []).insert(0, made)
         self.bound[key, id(made)] = made
@@ -275,7 +299,7 @@ class Dimensions:
         return made
 
 
-def bound(symbolic: Symbolic, sizes: dict[str, int]) -> Version:
+def bound(symbolic: Symbolic[V], sizes: dict[str, int]) -> V:
     """Return a copy of a version with symbols that runs the program for actual sizes."""
     made = copy.copy(symbolic.version)
     made.symbolic, made.sizes = symbolic, sizes
@@ -285,7 +309,7 @@ def bound(symbolic: Symbolic, sizes: dict[str, int]) -> Version:
     return made
 
 
-def compiled(version: Version) -> Callable[..., Any]:
+def compiled(version: Sizable) -> Callable[..., Any]:
     """Return the program of a version that is bound to actual sizes, or whose data decide sizes.
 
     The latter returns buffers and types.
@@ -300,5 +324,5 @@ def compiled(version: Version) -> Callable[..., Any]:
         return lambda *given: phases.run(given, sizes)
     if nonfinite.is_on():
         return compile_graph(specialize(version.graph, version.sizes), version.aliases)
-    symbolic: Symbolic = version.symbolic
+    symbolic: Symbolic[Any] = version.symbolic
     return symbolic.entry(version.sizes)
