@@ -9,7 +9,7 @@ What an import does to the process beside, and why:
 
 * `sys.excepthook`, `threading.excepthook` and a shell of IPython show a traceback without Mycel's
   own frames; MYCEL_TRACEBACK=full shows all. The hooks of before are called.
-* `sys.meta_path` gets an entry that finds modules by the paths of earlier versions, for pickles.
+* `sys.meta_path` gets entries that find modules by the paths of earlier versions, for pickles.
 * The garbage collector pauses until the import is done: of modules nothing is garbage.
 * `atexit`: what was abandoned is ended, and groups of ranks are left, before the interpreter ends.
 * `os.register_at_fork`: locks, the pool of threads and oneDNN are made fit for child processes.

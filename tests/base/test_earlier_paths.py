@@ -43,6 +43,29 @@ def test_renamed_modules_are_the_same_under_both_names() -> None:
         assert importlib.util.find_spec(now) is not None and before not in table.values()
 
 
+def test_what_an_import_found_is_an_attribute_of_its_package() -> None:
+    for name in (*[f"mycel.{room}" for room in earlier_paths.ROOMS], *earlier_paths.renamed()):
+        found: object = ms
+        module = importlib.import_module(name)
+        for part in name.split(".")[1:]:
+            found = getattr(found, part)
+        assert found is module, name
+
+
+def test_attributes_are_there_after_an_import_statement_alone() -> None:
+    program = "import mycel.core.tensor, mycel.base.config as c; import mycel as ms"
+    program += "; assert mycel.core.tensor.Tensor is ms.Tensor and mycel.base.config is c"
+    program += "; assert not hasattr(ms, 'planner')"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_the_table_is_read_when_a_name_is_not_found_otherwise() -> None:
+    program = "import mycel, mycel.core.tensor, mycel.train; from mycel._src.foundation import earlier_paths as paths"
+    program += "; assert paths.renamed.cache_info().misses == 0"
+    program += "; import mycel.base.config; assert paths.renamed.cache_info().misses == 1"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
 def test_what_is_not_there_is_not_found() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"mycel\.core\.nothing"):
         importlib.import_module("mycel.core.nothing")
