@@ -1,28 +1,42 @@
 """The intermediate representation: an immutable functional graph.
 
-A `Node` applies a primitive to earlier nodes. Nodes never change and know nothing of the graphs
-they are in, so a graph is just its inputs and outputs, and every transformation builds new nodes
-beside the old ones. A `Graph` is closed: its outputs depend on its inputs and on constants only.
-Effects are ordered by token values that flow like any other. `where` is the position in the user's
-source; nodes that a rule makes while `at(where)` is in force inherit it.
+A `Node` applies a `Primitive` to earlier nodes; the records of primitives are in `prims`. Nodes
+never change and know nothing of the graphs they are in, so a graph is just its inputs and outputs,
+and every transformation builds new nodes beside the old ones. A `Graph` is closed: its outputs
+depend on its inputs and on constants only. Effects are ordered by token values that flow like any
+other. `where` is the position in the user's source; nodes that a rule makes while `at(where)` is in
+force inherit it.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mycel._src.compiler.ir.dims import DimLike
+from mycel._src.compiler.ir.primitive_properties import Cost, Factor, Rounding, Sample
 from mycel._src.compiler.ir.types import TensorType, Type, tensor_type
 from mycel._src.foundation.dtype import from_any
+from mycel._src.foundation.errors import SizeError
 
-if TYPE_CHECKING:
-    from mycel._src.compiler.prims.base import Primitive
-
-__all__ = ["Graph", "Node", "Where", "at", "current_where", "input_node", "substitute", "toposort"]
+__all__ = [
+    "APPLICATION",
+    "Graph",
+    "Node",
+    "Number",
+    "Primitive",
+    "Where",
+    "at",
+    "current_where",
+    "input_node",
+    "substitute",
+    "toposort",
+]
 
 
 class Where(NamedTuple):
@@ -104,7 +118,7 @@ def _in_cell(where: Where, cell: str) -> Where:
 
 
 OPERATORS: dict[str, Callable[..., Node]] = {}
-# The primitives that the representation itself knows by name; `prims.base` defines them.
+# The primitives that the representation itself knows by name; `prims.base` has their records.
 CONSTANT_OP = "constant"
 GET_ITEM_OP = "get_item"
 
@@ -193,6 +207,108 @@ class Node:
 
     def __neg__(self) -> Node:
         return OPERATORS["neg"](self)
+
+
+NodeOrNodes = Node | tuple[Node, ...]
+Number = Callable[[DimLike], int]
+
+
+class Application:
+    """How primitives are applied to more than nodes, and found: `prims.base` says it.
+
+    `operands` are the nodes of nodes and Python scalars, `outputs_of` gives one node for each
+    output of a node, and `find` the primitive of a name.
+    """
+
+    operands: Callable[[Sequence[Any]], list[Node]]
+    outputs_of: Callable[[Node], Any]
+    find: Callable[[str], Primitive]
+
+
+APPLICATION = Application()
+
+
+@dataclass(eq=False)
+class Primitive:
+    """The record of one primitive; `prims.base` has the form of each rule.
+
+    `elementwise`: element i of the result depends on element i of the broadcast operands alone.
+    `view`: each element of the result is one of the operand's, at another position. `linear`: known
+    to be linear over the real numbers in all operands but indices and conditions, so that it is
+    applied to the real and imaginary parts of complex numbers separately. `holomorphic`: the rule
+    for real operands also serves complex ones if the cotangents that go in and come out are
+    conjugated. `effect`: it acts on more than its results, and is neither dropped nor moved.
+    `exchanges`: ranks send values to each other in it, so that all of them come to it in one order;
+    without an `effect` it may begin early and be awaited late. `traps(node)`: whether an
+    application stops the program for some operands, as indices out of range do. `work(node,
+    number)`: the floating-point operations of a product or convolution, where `number` gives sizes
+    as integers. `advice`: what to write instead where it gives the first NaN or infinity. `opens`:
+    `expand` is asked first, also by engines that have code for the primitive, and returns None
+    where the application has no other form. `fixed(node)`: the sizes that code is made for, which
+    have to be known, where others may stay symbols. `factors(node)`: what the work is divided by,
+    as `Factor`s. `part(whole, inputs, params, starts)`: the result of one part of the node
+    `whole`, where it depends on the part's place: `inputs` and `params` are those of the part,
+    `starts` has an int64 scalar for each factor of the whole that is divided, the position at which
+    the part begins, and None for the others. `kept_of_pair` is that of `saved_for_backward.pairs`,
+    entered by `register`.
+    """
+
+    name: str
+    infer: Callable[..., Any]
+    reference: Callable[..., Any] | None = None
+    vjp: Callable[..., Any] | None = None
+    batch: Callable[..., Any] | None = None
+    expand: Callable[..., Any] | None = None
+    samples: tuple[Sample, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    elementwise: bool = False
+    view: bool = False
+    linear: bool = False
+    effect: bool = False
+    exchanges: bool = False
+    holomorphic: bool = False
+    cost: Cost = Cost.HEAVY
+    rounding: Rounding = Rounding.OWN
+    traps: Callable[[Node], bool] | None = None
+    work: Callable[[Node, Number], int] | None = None
+    advice: str = ""
+    opens: bool = False
+    fixed: Callable[[Node], tuple[DimLike, ...]] | None = None
+    factors: Callable[[Node], Sequence[Factor]] | None = None
+    part: Callable[..., NodeOrNodes] | None = None
+    doc: str = ""
+    kept_of_pair: tuple[int, int, int] = (7, 7, 7)
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}>"
+
+    def __reduce__(self) -> Any:
+        return (APPLICATION.find, (self.name,))
+
+    def node(self, *inputs: Node, **params: Any) -> Node:
+        """Apply to nodes: one node, whose type is a tuple where there are several outputs."""
+        return Node(self, inputs, params, self.type_of(*[n.type for n in inputs], **params))
+
+    def type_of(self, *types: Any, **params: Any) -> Any:
+        """Return the type that `infer` gives; a SizeError names the primitive."""
+        try:
+            return self.infer(*types, **params)
+        except SizeError as error:
+            error.raised_in(self.name)
+            raise
+
+    def __call__(self, *inputs: Any, **params: Any) -> Node:
+        """Apply to nodes and Python scalars, which take the type of the first node; return a node.
+
+        Primitives of several outputs have `outputs` instead.
+        """
+        made: Node = APPLICATION.outputs_of(self.node(*APPLICATION.operands(inputs), **params))
+        return made
+
+    def outputs(self, *inputs: Any, **params: Any) -> tuple[Node, ...]:
+        """Apply a primitive of several outputs; return one node for each."""
+        made: tuple[Node, ...] = APPLICATION.outputs_of(self.node(*APPLICATION.operands(inputs), **params))
+        return made
 
 
 def input_node(type: Type, name: str = "input", where: Where | None = None) -> Node:

@@ -1,9 +1,9 @@
-"""The record that defines a primitive, and the registry of all primitives.
+"""The rules that define a primitive, and the registry of all primitives.
 
-A primitive is one record: how types are inferred, its derivative, its batching, its definition in
-simpler primitives, a NumPy reference, and samples for the contract test. Applying one to nodes
-gives a node; rules are written in the same applications, so that a rule's result can be
-differentiated, batched and compiled again.
+A primitive is one record (`ir.graph.Primitive`): how types are inferred, its derivative, its
+batching, its definition in simpler primitives, a NumPy reference, and samples for the contract
+test. Applying one to nodes gives a node; rules are written in the same applications, so that a
+rule's result can be differentiated, batched and compiled again.
 
     infer(*types, **params)                 -> type, or a tuple of types
     vjp(ct, out, *inputs, **params)         -> one cotangent, or None, for each input
@@ -22,19 +22,17 @@ none of them lists primitives by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum, IntEnum
 from typing import Any
 
 import numpy as np
 
 from mycel._src.compiler.ir.dims import Dim, DimLike, is_one, same
-from mycel._src.compiler.ir.graph import CONSTANT_OP, GET_ITEM_OP, Node
+from mycel._src.compiler.ir.graph import APPLICATION, CONSTANT_OP, GET_ITEM_OP, Node, Primitive
+from mycel._src.compiler.ir.primitive_properties import Cost, Rounding, Sample
 from mycel._src.compiler.ir.types import TensorType, tensor_type
-from mycel._src.compiler.prims.factors import Factor
 from mycel._src.compiler.prims.saved_for_backward import PAIRS
 from mycel._src.foundation.dtype import DType, from_any
-from mycel._src.foundation.errors import ShapeError, SizeError
+from mycel._src.foundation.errors import ShapeError
 
 __all__ = [
     "Cost",
@@ -54,8 +52,6 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
-NodeOrNodes = Node | tuple[Node, ...]
-Number = Callable[[DimLike], int]
 
 
 class Literal:
@@ -82,136 +78,6 @@ class Literal:
 
     def __repr__(self) -> str:
         return str(self.array.item()) if self.array.ndim == 0 else f"array{list(self.array.shape)}"
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One case for the contract test: input shapes (or arrays) and parameters.
-
-    Random floats lie in the interval `domain`, random integers in ``range(*integers)``. `dtypes`
-    names each input's type; "*", the default of all, stands for each of the primitive's `dtypes` in
-    turn. An array in `shapes` is passed as it is.
-    """
-
-    shapes: tuple[Any, ...]
-    params: Mapping[str, Any] = field(default_factory=dict)
-    domain: tuple[float, float] = (-2.0, 2.0)
-    integers: tuple[int, int] = (-5, 6)
-    dtypes: tuple[str, ...] | None = None
-    differentiable: bool = True
-
-
-class Cost(IntEnum):
-    """The cost of one application, which decides whether it may be computed twice.
-
-    LIGHT: a view, a number, or arithmetic that takes no longer than reading its operands. PASS: one
-    pass over the elements, as elementary functions, copies and reductions take. HEAVY: anything
-    else.
-    """
-
-    LIGHT = 0
-    PASS = 1
-    HEAVY = 2
-
-
-class Rounding(Enum):
-    """How a floating-point result is rounded.
-
-    This decides the type in which a constant is computed. OWN: in the way of the operation, in the
-    type of its operands. EXACT: not at all; the result has elements of the operands, or functions
-    of them that their type represents exactly. ONCE: after a computation in a wider type. SUM:
-    likewise, of so many terms that float64 needs a wider type as well. IN_PLACE: at each addition
-    into memory.
-    """
-
-    OWN = "own"
-    EXACT = "exact"
-    ONCE = "once"
-    SUM = "sum"
-    IN_PLACE = "in place"
-
-
-@dataclass(eq=False)
-class Primitive:
-    """The record of one primitive; the module's description has the form of each rule.
-
-    `elementwise`: element i of the result depends on element i of the broadcast operands alone.
-    `view`: each element of the result is one of the operand's, at another position. `linear`: known
-    to be linear over the real numbers in all operands but indices and conditions, so that it is
-    applied to the real and imaginary parts of complex numbers separately. `holomorphic`: the rule
-    for real operands also serves complex ones if the cotangents that go in and come out are
-    conjugated. `effect`: it acts on more than its results, and is neither dropped nor moved.
-    `exchanges`: ranks send values to each other in it, so that all of them come to it in one order;
-    without an `effect` it may begin early and be awaited late. `traps(node)`: whether an
-    application stops the program for some operands, as indices out of range do. `work(node,
-    number)`: the floating-point operations of a product or convolution, where `number` gives sizes
-    as integers. `advice`: what to write instead where it gives the first NaN or infinity. `opens`:
-    `expand` is asked first, also by engines that have code for the primitive, and returns None
-    where the application has no other form. `fixed(node)`: the sizes that code is made for, which
-    have to be known, where others may stay symbols. `factors(node)`: what the work is divided by,
-    as `factors.Factor`s. `part(whole, inputs, params, starts)`: the result of one part of the node
-    `whole`, where it depends on the part's place: `inputs` and `params` are those of the part,
-    `starts` has an int64 scalar for each factor of the whole that is divided, the position at which
-    the part begins, and None for the others. `kept_of_pair` is that of `saved_for_backward.pairs`,
-    entered by `register`.
-    """
-
-    name: str
-    infer: Callable[..., Any]
-    reference: Callable[..., Any] | None = None
-    vjp: Callable[..., Any] | None = None
-    batch: Callable[..., Any] | None = None
-    expand: Callable[..., Any] | None = None
-    samples: tuple[Sample, ...] = ()
-    dtypes: tuple[str, ...] = ()
-    elementwise: bool = False
-    view: bool = False
-    linear: bool = False
-    effect: bool = False
-    exchanges: bool = False
-    holomorphic: bool = False
-    cost: Cost = Cost.HEAVY
-    rounding: Rounding = Rounding.OWN
-    traps: Callable[[Node], bool] | None = None
-    work: Callable[[Node, Number], int] | None = None
-    advice: str = ""
-    opens: bool = False
-    fixed: Callable[[Node], tuple[DimLike, ...]] | None = None
-    factors: Callable[[Node], Sequence[Factor]] | None = None
-    part: Callable[..., NodeOrNodes] | None = None
-    doc: str = ""
-    kept_of_pair: tuple[int, int, int] = (7, 7, 7)
-
-    def __repr__(self) -> str:
-        return f"<primitive {self.name}>"
-
-    def __reduce__(self) -> Any:
-        return (_find, (self.name,))
-
-    def node(self, *inputs: Node, **params: Any) -> Node:
-        """Apply to nodes: one node, whose type is a tuple where there are several outputs."""
-        return Node(self, inputs, params, self.type_of(*[n.type for n in inputs], **params))
-
-    def type_of(self, *types: Any, **params: Any) -> Any:
-        """Return the type that `infer` gives; a SizeError names the primitive."""
-        try:
-            return self.infer(*types, **params)
-        except SizeError as error:
-            error.raised_in(self.name)
-            raise
-
-    def __call__(self, *inputs: Any, **params: Any) -> Node:
-        """Apply to nodes and Python scalars, which take the type of the first node; return a node.
-
-        Primitives of several outputs have `outputs` instead.
-        """
-        made: Node = outputs_of(self.node(*_as_nodes(inputs), **params))
-        return made
-
-    def outputs(self, *inputs: Any, **params: Any) -> tuple[Node, ...]:
-        """Apply a primitive of several outputs; return one node for each."""
-        made: tuple[Node, ...] = outputs_of(self.node(*_as_nodes(inputs), **params))
-        return made
 
 
 def outputs_of(node: Node) -> Any:
@@ -263,6 +129,9 @@ def register(primitive: Primitive) -> Primitive:
 
 def _find(name: str) -> Primitive:
     return REGISTRY[name]
+
+
+APPLICATION.operands, APPLICATION.outputs_of, APPLICATION.find = _as_nodes, outputs_of, _find
 
 
 def freeze(params: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

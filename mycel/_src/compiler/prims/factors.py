@@ -26,13 +26,11 @@ axis that is reversed, is not named.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mycel._src.compiler.ir.dims import DimLike, is_one, same
-
-if TYPE_CHECKING:
-    from mycel._src.compiler.ir.graph import Node
+from mycel._src.compiler.ir.graph import Node
+from mycel._src.compiler.ir.primitive_properties import Factor, Filling, Place, Sizes
 
 __all__ = [
     "ANYTHING",
@@ -48,43 +46,9 @@ __all__ = [
 ]
 
 Label = Hashable | None
-Sizes = tuple[tuple[str, int], ...]
-Filling = float | str | None
 ANYTHING = "anything"
 # How booleans are combined.
 _BOOLEAN = {"sum": "any", "max": "any", "min": "all", "prod": "all"}
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a factor lies in a tensor: in `axis`, of `before` times the factor times `after`."""
-
-    axis: int
-    before: DimLike = 1
-    after: DimLike = 1
-
-
-@dataclass(frozen=True)
-class Factor:
-    """One size over which a primitive iterates.
-
-    `operands` and `results` have the place of the factor in each, None where it is not in it. For
-    results without it `combine` says how those of the parts become the whole: "sum", "max", "min",
-    "prod", "any" or "all"; where it is empty all parts have the same. `sizes` names the entries of
-    parameters, by name and index, that are multiples of the factor and shrink with it; the index is
-    -1 for a parameter that is a size itself. `padding` has, for each operand, the value by which it
-    is filled up, None where `combine` decides, and `ANYTHING` where any will do although it is
-    combined; it is empty where `combine` decides for all. A factor that is `even` is divided into
-    equal parts only.
-    """
-
-    size: DimLike
-    operands: tuple[Place | None, ...]
-    results: tuple[Place | None, ...]
-    combine: str = ""
-    sizes: Sizes = ()
-    padding: tuple[Filling, ...] = ()
-    even: bool = False
 
 
 def factors_of(node: Node) -> Sequence[Factor]:

@@ -21,21 +21,12 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.ir.dims import DimLike, InconclusiveDimension, product
-from mycel._src.compiler.ir.graph import Node
+from mycel._src.compiler.ir.graph import Node, Number
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import reduce as R
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.base import (
-    Number,
-    Primitive,
-    Rounding,
-    Sample,
-    constant,
-    need_kind,
-    register,
-    same_dtype,
-)
+from mycel._src.compiler.prims.base import Primitive, Rounding, Sample, constant, need_kind, register, same_dtype
 from mycel._src.compiler.prims.convolution.conv_factors import (
     conv_factors,
     conv_grad_input_factors,

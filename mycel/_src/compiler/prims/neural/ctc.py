@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.ir.dims import DimLike, same
-from mycel._src.compiler.ir.graph import Node
+from mycel._src.compiler.ir.graph import Node, Number
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
-from mycel._src.compiler.prims.base import SERVICES, Number, Primitive, Sample, constant, need_kind, register
+from mycel._src.compiler.prims.base import SERVICES, Primitive, Sample, constant, need_kind, register
 from mycel._src.compiler.prims.factors import Factor, named
 from mycel._src.compiler.prims.indexing import index as I
 from mycel._src.compiler.prims.neural.recurrence import entry_at, over_time

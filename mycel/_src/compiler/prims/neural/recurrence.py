@@ -35,13 +35,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mycel._src.compiler.ir.dims import product, same
-from mycel._src.compiler.ir.graph import Graph, Node, input_node, substitute
+from mycel._src.compiler.ir.graph import Graph, Node, Number, input_node, substitute
 from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import (
     SERVICES,
-    Number,
     Primitive,
     Sample,
     constant,
