@@ -25,6 +25,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from mycel._src.compiler.transport.startup_watchdog import show as _show
+from mycel._src.foundation import migration_hints as _hints
 from mycel._src.foundation.earlier_paths import install as _find_earlier_paths
 from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.foundation.python_runtime.garbage_collection import left_alone
@@ -289,9 +290,7 @@ else:
             value = getattr(importlib.import_module(_LAZY[name]), name)
             globals()[name] = value
             return value
-        from mycel._src.foundation import migration_hints
-
-        raise migration_hints.missing("mycel", name, migration_hints.OF_PACKAGE)
+        raise _hints.missing("mycel", name, _hints.OF_PACKAGE)
 
 
 __dir__ = _listing(__name__, (*_LAZY, *_MODULES))

@@ -19,6 +19,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core import views
+from mycel._src.tensors.core.indexing import get as indexed
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.ops._operands import (
     all_axes,
@@ -304,8 +305,6 @@ def strided_slice(
     arguments.integer("strided_slice", "ellipsis_mask", ellipsis_mask)
     arguments.integer("strided_slice", "new_axis_mask", new_axis_mask)
     arguments.integer("strided_slice", "shrink_axis_mask", shrink_axis_mask)
-    from mycel._src.tensors.core import indexing
-
     first, last, steps = (shape_of("strided_slice", v, False) for v in (begin, end, strides))
     if not len(first) == len(last) == len(steps):
         raise ShapeError(f"strided_slice: begin {first}, end {last} and strides {steps} must be equally long")
@@ -320,7 +319,7 @@ def strided_slice(
             entries.append(a)
         else:
             entries.append(builtins.slice(None if begin_mask & bit else a, None if end_mask & bit else b, s))
-    return indexing.get(operand("strided_slice", input_x), tuple(entries))
+    return indexed(operand("strided_slice", input_x), tuple(entries))
 
 
 _PAD_MODES = ("constant", "reflect", "replicate", "circular")

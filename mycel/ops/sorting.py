@@ -47,6 +47,7 @@ from mycel.ops._operands import (
 )
 from mycel.ops.activation import log_of_sum
 from mycel.ops.array import concat
+from mycel.ops.creation import zeros
 
 __all__ = [
     "argsort",
@@ -245,11 +246,11 @@ def logcumsumexp(input: Any, axis: int) -> Tensor:
 def _doubled(x: Tensor, axis: int) -> Tensor:
     """Return the logarithms of running sums of exponentials, by sums of 1, 2, 4, ... of them."""
     size, step = x.shape[axis], 1
-    zeros = (0,) * x.ndim
+    none = (0,) * x.ndim
     while step < size:
         low = tuple([step if a == axis else 0 for a in range(x.ndim)])
         kept = take_slice(x, axis, 0, size - step)
-        other = run(S.PAD, kept, constant_like(-float("inf"), x), low=low, high=zeros, interior=zeros)
+        other = run(S.PAD, kept, constant_like(-float("inf"), x), low=low, high=none, interior=none)
         x = log_of_sum(x, other)
         step *= 2
     return x
@@ -519,8 +520,6 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     if array.size and array.min() < 0:
         raise arguments.wrong_value("bincount", "every number", "at least 0", array.min())
     count = builtins.max(int(array.max()) + 1 if array.size else 0, int(minlength))
-    from mycel.ops.creation import zeros
-
     if weights is None:
         return cast(_occurrences(x, count), D.float32)
     shares = operand("bincount", weights)

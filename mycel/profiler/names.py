@@ -15,6 +15,7 @@ import linecache
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from mycel import nn
 from mycel._src.compiler.ir.graph import Node, Where
 from mycel._src.engines.trace_records import TracedStep
 from mycel._src.foundation.bounded_caches import MANY, Remembered
@@ -59,8 +60,6 @@ def label(node: Node) -> str:
 
 @functools.cache
 def _library_cells() -> frozenset[str]:
-    from mycel import nn
-
     return frozenset(name for name in dir(nn) if isinstance(getattr(nn, name), type))
 
 

@@ -18,6 +18,8 @@ from mycel._src.engines.select import engine
 from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.foundation.settings import config
+from mycel._src.tensors.core.tensor import Tensor
+from mycel.ops import matmul
 
 __all__ = [
     "DeviceCtx",
@@ -196,8 +198,6 @@ def run_check() -> None:
     Raises RuntimeError if it is wrong.
     """
     import mycel
-    from mycel._src.tensors.core.tensor import Tensor
-    from mycel.ops import matmul
 
     a = np.arange(12, dtype=np.float32).reshape(3, 4)
     if not np.array_equal(matmul(Tensor(a), Tensor(a.T.copy())).asnumpy(), a @ a.T):

@@ -28,6 +28,7 @@ from mycel._src.foundation.files.file_ownership import check_code
 from mycel._src.foundation.pytree import flatten
 from mycel._src.tensors.core.autograd.gradient_hooks import attach, attach_bprop
 from mycel._src.tensors.core.tensor import Tensor
+from mycel.ops.operations.custom_sources import library_of
 from mycel.ops.operations.primitive import Primitive
 from mycel.ops.operations.registration import parsed
 
@@ -249,8 +250,6 @@ def _library_function(func: Any) -> Any:
         raise TypeError(f"Custom: with func_type 'aot' func must be a string 'path:function', not {func!r}")
     if path.endswith(_SOURCES):
         # What starts compilers is loaded when one is needed.
-        from mycel.ops.operations.custom_sources import library_of
-
         path = library_of("Custom", [path])
     try:
         check_code(path)

@@ -14,6 +14,7 @@ from mycel._src.engines.base import Entry, Repetition, Sized, program_made
 from mycel._src.engines.host_engine import HostEngine
 from mycel._src.engines.native.llvm.target import host, processor
 from mycel._src.engines.native.runtime.runtime import runtime
+from mycel._src.engines.native.threads import pool
 from mycel._src.engines.profile_hook import KnownCode
 
 if TYPE_CHECKING:
@@ -110,9 +111,7 @@ class NativeEngine(HostEngine):
         runtime().set_threads(count)
 
     def default_threads(self) -> int:
-        from mycel._src.engines.native.threads.pool import default_threads
-
-        return default_threads()
+        return pool.default_threads()
 
     def sharing(self, count: int) -> Callable[[], Any] | None:
         return runtime().sharing(count)

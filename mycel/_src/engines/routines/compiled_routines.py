@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mycel._src.engines import base
+from mycel._src.engines.native.llvm.jit import compile_objects, machine
 from mycel._src.engines.routines.array_address import address
 from mycel._src.engines.routines.element_types import ARRAYS, ELEMENTS
 from mycel._src.engines.routines.fastcall_entries import ARRAY, CONSTANT, DOUBLE, INTEGER, MOST, door
@@ -199,8 +200,6 @@ class Routine:
         return made._replace(text=text), name, types
 
     def _made(self, known: list[Any]) -> Code:
-        from mycel._src.engines.native.llvm.jit import compile_objects, machine
-
         made, name, types = self._written(known)
         with _compiling:
             address, words = machine().link(compile_objects([made.text])[0], [name, f"{name}_words"], {})

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from mycel._src.engines.native.llvm.jit import compile_objects, machine
 from mycel._src.foundation.system import locks
 
 __all__ = ["Operation", "Plugins", "opened"]
@@ -288,8 +289,6 @@ class Plugins:
 
     def _made_table(self) -> int:
         """Return the table of virtual functions of our tensors, which is kept for good."""
-        from mycel._src.engines.native.llvm.jit import compile_objects, machine
-
         names = ["mycel_plugin_tensor_end", "mycel_plugin_tensor_delete"]
         code = machine().link(compile_objects([_CODE])[0], names, {})
         words = [0, 0, *code, self._address("_ZdlPv"), self._address(self._strings.end)]

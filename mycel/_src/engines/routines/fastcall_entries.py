@@ -43,6 +43,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mycel._src.engines.native.llvm.jit import compile_objects, machine, python_symbols
 from mycel._src.foundation.python_runtime import interpreter_checks
 from mycel._src.foundation.system import locks
 
@@ -511,8 +512,6 @@ class Door:
     """The native entries of this process, of which it makes functions."""
 
     def __init__(self) -> None:
-        from mycel._src.engines.native.llvm.jit import compile_objects, machine, python_symbols
-
         names = ["mycel_routine_door", "mycel_routine_kept"]
         address, kept = machine().link(compile_objects([_TEXT])[0], names, python_symbols(_PYTHON))
         self._method = Method(b"routine", address, FASTCALL, None)

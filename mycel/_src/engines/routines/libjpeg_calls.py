@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from mycel._src.engines.native.llvm.jit import compile_objects, machine
 from mycel._src.engines.routines.array_address import address
 from mycel._src.foundation.system import locks
 
@@ -126,8 +127,6 @@ class Calls:
         return found
 
     def _made(self) -> Any:
-        from mycel._src.engines.native.llvm.jit import compile_objects, machine
-
         with self._making:
             if self._code is None:
                 functions = []

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from mycel._src.engines.native.llvm.jit import compile_objects, machine, python_symbols
 from mycel._src.engines.routines.fastcall_entries import DATA, FASTCALL, Method, door
 
 __all__ = ["given_to"]
@@ -195,8 +196,6 @@ def given_to(kind: type, sample: Any, gamma: int, multiply: tuple[int, int]) -> 
     slot = _slot_of(kind, sample)
     if slot is None:
         return False
-    from mycel._src.engines.native.llvm.jit import compile_objects, machine, python_symbols
-
     text = _TEXT.replace("GAMMA", str(gamma))
     for number, factor in enumerate(multiply, 1):
         text = text.replace(f"MULTIPLY_{number}", str(factor))

@@ -15,6 +15,7 @@ from mycel._src.foundation.python_runtime.tracebacks import at_border
 from mycel._src.foundation.pytree import LEAF, flatten, unflatten
 from mycel._src.foundation.settings import config
 from mycel._src.foundation.settings.parallel_settings import current
+from mycel._src.staging.compiled.jit import jit
 from mycel._src.staging.compiled.parallel_dispatch import dividing
 from mycel._src.staging.derivatives.custom_functions import refused
 from mycel._src.staging.frontend.specialization.mutable_numbers import MUTABLES, plain
@@ -127,8 +128,6 @@ class Transformed:
         try:
             if config._context["mode"] == config.GRAPH_MODE and eager.current_context() is None:
                 if self._compiled is None:
-                    from mycel._src.staging.compiled.jit import jit
-
                     self._compiled = jit(self._derive)
                 return self._compiled(self._constants(args, kwargs), *args, **kwargs)
             if dividing.apart and eager.current_context() is None:

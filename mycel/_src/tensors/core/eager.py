@@ -19,6 +19,7 @@ from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims.base import Primitive, freeze, outputs_of
 from mycel._src.engines import buffers
 from mycel._src.engines.error_messages import out_of_memory, told
+from mycel._src.engines.select import compile_primitive
 from mycel._src.foundation.bounded_caches import MANY, Remembered
 from mycel._src.foundation.settings import config
 from mycel._src.foundation.system import locks
@@ -147,8 +148,6 @@ def pair_table(primitive: Primitive) -> dict[tuple[TensorType, TensorType], Entr
 
 def _build(primitive: Primitive, types: tuple[Any, ...], params: dict[str, Any]) -> Entry:
     try:
-        from mycel._src.engines.select import compile_primitive
-
         return compile_primitive(primitive, types, params), primitive.type_of(*types, **params)
     except MemoryError as error:
         raise told(error, f"making the program of {primitive.name}")  # noqa: B904

@@ -34,6 +34,7 @@ from mycel._src.engines.native.runtime.recursion_ir import ROUTINE
 from mycel._src.engines.native.runtime.runtime import runtime
 from mycel._src.engines.native.runtime.runtime_ir import PROGRAM
 from mycel._src.engines.native.steps.step_types import Batch, Call, Copy, HostCall, Nested, Poison, Step, Tape, touched
+from mycel._src.engines.reference.evaluation import apply
 
 __all__ = ["FAILED", "Encoded", "Routine", "Table", "TableEntry", "signed"]
 
@@ -338,8 +339,6 @@ class Encoded(Placed):
 
         `words` is the address of its argument words, `types` are those of its operands.
         """
-        from mycel._src.engines.reference.evaluation import apply
-
         node, count = called.node, len(called.reads)
         prim = node.prim
         assert prim is not None
@@ -358,8 +357,6 @@ class Encoded(Placed):
         self, called: HostCall, params: dict[str, Any], words: int, types: Sequence[TensorType]
     ) -> None:
         """Start an exchange of copies of the operands, beside the steps that follow."""
-        from mycel._src.engines.reference.evaluation import apply
-
         prim = called.node.prim
         assert prim is not None
         copies = [np.array(a, copy=True) for a in _arrays_at(words, types)]

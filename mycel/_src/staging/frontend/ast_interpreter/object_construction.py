@@ -10,6 +10,7 @@ import inspect
 import types
 from typing import Any
 
+from mycel._src.staging.frontend.ast_interpreter.builtin_calls import SPECIAL
 from mycel._src.staging.frontend.calls.frames import Closure, call
 from mycel._src.staging.frontend.calls.native_calls import call_natively
 from mycel._src.staging.frontend.calls.user_code import is_native, is_users
@@ -22,8 +23,6 @@ __all__ = ["construct"]
 
 
 def construct(stage: Stage, kind: type, args: Any, kwargs: dict[str, Any]) -> Any:
-    from mycel._src.staging.frontend.ast_interpreter.builtin_calls import SPECIAL
-
     special = SPECIAL.get(kind)
     if special is not None:
         return special(stage, args, kwargs)

@@ -21,6 +21,7 @@ from typing import Any
 from mycel._src.compiler.ir.graph import set_where
 from mycel._src.foundation.errors import CompileError, NeedsValue, Unsupported
 from mycel._src.staging.frontend.ast_interpreter.assignments import AssignmentBuilder
+from mycel._src.staging.frontend.ast_interpreter.generator_functions import build_generator
 from mycel._src.staging.frontend.ast_interpreter.match_patterns import PatternBuilder
 from mycel._src.staging.frontend.calls.attribute_access import load_attribute, load_from_module
 from mycel._src.staging.frontend.calls.frames import Closure, Code, Frame, call, mangled
@@ -49,8 +50,6 @@ def build_body(node: Any, code: Code) -> Run:
 
         return evaluate
     if code.is_generator:
-        from mycel._src.staging.frontend.ast_interpreter.generator_functions import build_generator
-
         return build_generator(builder, node.body)
     body = builder.block(node.body)
 

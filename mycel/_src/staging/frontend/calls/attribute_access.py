@@ -21,6 +21,7 @@ from mycel._src.staging.frontend.graph_building.stage import Stage
 from mycel._src.staging.frontend.graph_building.stage_state import MISSING
 from mycel._src.staging.frontend.specialization import guards
 from mycel._src.staging.frontend.specialization.snapshots import CONTAINERS
+from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.tensor import Tensor
 from mycel._src.tensors.core.views import is_plain
 
@@ -96,8 +97,6 @@ def load_cell(frame: Frame, name: str) -> Any:
 
 def load_attribute(stage: Stage, target: Any, name: str) -> Any:
     """Return `target.name` and guard it."""
-    from mycel._src.tensors.cells.cell import Cell
-
     kind = type(target)
     if kind in _UNGUARDED:
         # Compiled functions of MindSpore know this method, which Python 3 dropped.
@@ -255,8 +254,6 @@ def _from_class(stage: Stage, target: Any, kind: type, name: str) -> Any:
 
 def store_attribute(stage: Stage, target: Any, name: str, value: Any) -> None:
     """Set ``target.name = value`` and enter the change in the journal of `stage`."""
-    from mycel._src.tensors.cells.cell import Cell
-
     if isinstance(target, Cell) and not stage.is_fresh(target):
         own = target.__dict__
         if name in own["_params"] and isinstance(value, Tensor):
