@@ -9,8 +9,8 @@ import pytest
 
 import mycel as ms
 from mycel import Tensor, ops
+from mycel._src.engines.native.kernels.kernel_form import LONG
 from mycel._src.engines.native.kernels.loop_schedule import GRAIN_WORK
-from mycel._src.engines.native.kernels.value_writer import LONG
 from mycel._src.engines.native.runtime.step_interpreter_ir import PIECES
 
 MANY = 2 * PIECES * GRAIN_WORK + 12_345

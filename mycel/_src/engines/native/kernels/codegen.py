@@ -18,17 +18,20 @@ from __future__ import annotations
 import math as pymath
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from mycel._src.compiler.ir.dims import DimLike, is_one, is_zero
+from mycel._src.compiler.ir.dims import DimLike
 from mycel._src.compiler.loops.operation_counts import Count
 from mycel._src.engines.native.kernels.deduplication import digest_of
+from mycel._src.engines.native.kernels.kernel_function import Word
 from mycel._src.engines.native.kernels.kernel_text import Text, packed
+from mycel._src.engines.native.kernels.kernel_writer import KernelWriter
 from mycel._src.engines.native.kernels.loop_nest import Expr, Nest, Reduce, Store
 from mycel._src.engines.native.kernels.loop_schedule import column_work, copies, describe, grain
-from mycel._src.engines.native.kernels.loop_splitting import GuardedWriter
-from mycel._src.engines.native.kernels.value_writer import Word
+from mycel._src.engines.native.kernels.loop_splitting import LoopSplitter
+from mycel._src.engines.native.kernels.reductions import ReductionWriter
+from mycel._src.engines.native.kernels.scans import ScanWriter
 from mycel._src.engines.native.llvm.target import target
-from mycel._src.engines.native.math import function_definitions as vector_math
 from mycel._src.foundation.bounded_caches import MANY, Remembered
 from mycel._src.foundation.spans import timed
 
@@ -98,89 +101,66 @@ def generate(nest: Nest) -> Kernel:
 _written = Remembered[bytes, Kernel]("kernels", MANY)
 
 
-class NestWriter(GuardedWriter):
-    """A writer of a kernel's loops, from the range that threads divide to the statements."""
+class NestWriter:
+    """A writer of a kernel's loops, from the range that threads divide to the statements.
+
+    What is inside of them is written by the parts of a `KernelWriter`.
+    """
+
+    def __init__(self, nest: Nest) -> None:
+        parts = KernelWriter(nest)
+        self.form, self.facts, self.function, self.loops = parts.form, parts.facts, parts.function, parts.loops
+        self.values, self.tiles = parts.values, parts.tiles
+        self.e, self.ix = self.function.e, self.function.ix
+        looped = any(not nest.loops[k].unroll for k in self.form.inner)
+        self.copies = copies(nest, self.form.lanes, len(self.facts.depths), self.form.across, looped)
+        self.splitter = LoopSplitter(self.form, self.facts, self.function, self.loops)
+        self.reductions = ReductionWriter(self.form, self.function, self.loops, self.values, self.copies)
+        self.scans = ScanWriter(self.form, self.function, self.loops, self.values, self.reductions)
+        stages = self.facts.stages
+        found = [stages[id(r.value)] for r in nest.reduces] + [stages[id(s.value)] for s in nest.stores if s.full]
+        self.last_stage = max(found, default=0)
+        self.begin(0)
 
     def run(self) -> Kernel:
-        nest, e = self.nest, self.e
-        self.enter_nest()
-        self.most_copies = self.choose_copies()
+        """Return the kernel."""
+        form, nest = self.form, self.form.nest
         for r in nest.reduces:
-            self.declare_accumulators(r)
-        self.declare_tiles()
-        last_stage = max(
-            [self.stages[id(r.value)] for r in nest.reduces]
-            + [self.stages[id(s.value)] for s in nest.stores if s.full],
-            default=0,
-        )
-        self.last_stage = last_stage
-        self.begin(0)
-        first, last = (self.resized(name, "i64", int(self.ix[1:])) for name in ("%begin", "%end"))
+            self.accumulating(r).declare(r)
+        self.tiles.declare(access for access in self.facts.accesses if access in nest.turned)
+        first, last = self.function.range()
         self.enter(0)
-        if self.rows:
-            counts = {k: nest.loops[k].extent for k in self.rows}
-            if self.tile is not None:
-                counts[self.tile] = -(-counts[self.tile] // self.lanes)
+        if form.rows:
+            counts = {k: nest.loops[k].extent for k in form.rows}
+            if form.tile is not None:
+                counts[form.tile] = -(-counts[form.tile] // form.lanes)
             named = {k: self.blocks(k, count) for k, count in counts.items()}
             extent: DimLike = pymath.prod(counts.values())
             if target().threads:
-                self.row_range(self.rows, named, first, last)
+                self.row_range(form.rows, named, first, last)
             else:
-                extent = counts[self.rows[0]]
-                self.row_loops(self.rows, named, first, last)
-        elif not self.across and nest.loops[-1].kind == "p":
+                extent = counts[form.rows[0]]
+                self.row_loops(form.rows, named, first, last)
+        elif not form.across and nest.loops[-1].kind == "p":
             self.vector_range(first, last, self.row_body)
             extent = nest.loops[-1].extent
         else:
             self.row_body()
             extent = 1
-        e.do("ret void")
-        work = pymath.prod(loop.extent for loop in nest.loops) * max(1, len(self.depths) // 6)
-        if not self.rows:
+        self.e.do("ret void")
+        work = pymath.prod(loop.extent for loop in nest.loops) * max(1, len(self.facts.depths) // 6)
+        if not form.rows:
             work = column_work(nest, extent, work)
-        return Kernel(self.text(), self.words, extent, work, describe(nest, self.lanes, self.most_copies, extent))
+        schedule = describe(nest, form.lanes, self.copies, extent)
+        return Kernel(self.function.text(NAME), self.function.words, extent, work, schedule)
 
-    def enter_nest(self) -> None:
-        """Find what there is to know of the nest, and load its words."""
-        nest = self.nest
-        for r in nest.reduces:
-            self.analyse(r.value)
-            self.analyse(r.result)
-            if r.valid is not None:
-                self.analyse(r.valid)
-        for s in nest.stores:
-            self.analyse(s.value)
-            self.enter_access(s.target)
-        self.extents = {
-            k: (loop.extent if loop.unroll else self.word("int", loop.extent)) for k, loop in enumerate(nest.loops)
-        }
-        for i, access in enumerate(self.accesses):
-            for loop, value in access.offset.terms:
-                if not (loop == self.vector_loop and is_one(value)):
-                    self.strides[i, loop] = self.word("int", value)
-            if not is_zero(access.offset.const):
-                self.offsets[0][i] = self.word("int", access.offset.const)
-            self.pointer(access.buffer)
-        self.load_constants()
-
-    def text(self) -> str:
-        e = self.e
-        body = "\n".join([*self.entry, *e.lines])
-        parts = [f"define void @{NAME}(ptr noalias readonly %words, i64 %begin, i64 %end) #0 {{", "entry:", body, "}"]
-        bits = target().vector_bytes * 8
-        if self.has_sites:
-            # What lies outside is code that is not expected to run.
-            parts.append('!0 = !{!"branch_weights", i32 1048576, i32 1}')
-        parts.append(f'attributes #0 = {{ nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}" }}')
-        if e.math:
-            parts.append(vector_math.definitions(sorted(e.math)))
-        known = "\n".join(parts)
-        parts.extend(d for d in sorted(e.declares) if d not in known)
-        return "\n".join(parts) + "\n"
+    def accumulating(self, r: Reduce) -> ReductionWriter | ScanWriter:
+        """Return the writer of a reduction."""
+        return self.scans if r.scan else self.reductions
 
     def blocks(self, loop: int, count: DimLike) -> str:
         """Return the number of a loop's iterations, or of blocks of them, that threads divide."""
-        return self.word("int", count) if loop == self.tile else str(self.extents[loop])
+        return self.function.word("int", count) if loop == self.form.tile else str(self.loops.extents[loop])
 
     def row_loops(self, rows: Sequence[int], counts: dict[int, str], start: str, stop: str) -> None:
         """Write the outer loops one in the other, the first from `start` to `stop`.
@@ -192,8 +172,8 @@ class NestWriter(GuardedWriter):
         if not inner:
             self.last_rows(k, start, stop)
             return
-        with self.loop(start, stop, 1) as p, self.scope(k, p):
-            self.enter(self.depth_of[k])
+        with self.function.loop(start, stop, 1) as p, self.loops.scope(k, p):
+            self.enter(self.form.depth_of[k])
             self.row_loops(inner, counts, "0", counts[inner[0]])
 
     def row_range(self, rows: Sequence[int], counts: dict[int, str], begin: str, end: str) -> None:
@@ -207,7 +187,7 @@ class NestWriter(GuardedWriter):
         if not outer:
             self.last_rows(last, begin, end)
             return
-        with self.stretches(begin, end, counts[last]) as (rest, start, stop):
+        with self.function.stretches(begin, end, counts[last]) as (rest, start, stop):
             positions: dict[int, str] = {}
             for n, k in enumerate(reversed(outer)):
                 if n == len(outer) - 1:
@@ -218,8 +198,8 @@ class NestWriter(GuardedWriter):
             self.nested(outer, positions, lambda: self.last_rows(last, start, stop))
 
     def last_rows(self, k: int, start: str, stop: str) -> None:
-        with self.loop(start, stop, 1) as p:
-            if k == self.tile:
+        with self.function.loop(start, stop, 1) as p:
+            if k == self.form.tile:
                 self.tile_block(p)
             else:
                 self.nested([k], {k: p})
@@ -230,112 +210,108 @@ class NestWriter(GuardedWriter):
         For each vector it has the tiles and then the block's iterations.
         """
         e = self.e
-        assert self.tile is not None
-        tile, kind = self.tile, e.vector(self.ix)
-        start = self.tile_start = e.put(f"mul {self.ix} {block}, {self.lanes}")
-        left = e.put(f"sub {self.ix} {self.extents[tile]}, {start}")
-        few = e.put(f"icmp slt {self.ix} {left}, {self.lanes}")
-        count = e.put(f"select i1 {few}, {self.ix} {left}, {self.ix} {self.lanes}")
+        assert self.form.tile is not None
+        tile, lanes, kind = self.form.tile, self.form.vector_loop, e.vector(self.ix)
+        start = e.put(f"mul {self.ix} {block}, {self.form.lanes}")
+        left = e.put(f"sub {self.ix} {self.loops.extents[tile]}, {start}")
+        few = e.put(f"icmp slt {self.ix} {left}, {self.form.lanes}")
+        count = e.put(f"select i1 {few}, {self.ix} {left}, {self.ix} {self.form.lanes}")
         stop = e.put(f"add {self.ix} {start}, {count}")
-        columns = e.put(f"icmp slt {kind} {self.iota(self.ix)}, {e.splat(count, self.ix)}")
+        columns = e.put(f"icmp slt {kind} {self.function.iota(self.ix)}, {e.splat(count, self.ix)}")
 
         def body() -> None:
             rows = None
-            if self.mask is not None:
-                rows = e.put(f"sub {self.ix} {self.extents[self.vector_loop]}, {self.position[self.vector_loop]}")
-            self.fill_tiles(start, columns, rows)
-            with self.loop(start, stop, 1) as t, self.scope(tile, t):
-                self.enter(self.depth_of[tile])
+            if self.loops.mask is not None:
+                rows = e.put(f"sub {self.ix} {self.loops.extents[lanes]}, {self.loops.position[lanes]}")
+            self.tiles.fill(start, columns, rows)
+            with self.function.loop(start, stop, 1) as t, self.loops.scope(tile, t):
+                self.enter(self.form.depth_of[tile])
                 self.row_body()
 
-        self.vector_range("0", str(self.extents[self.vector_loop]), body)
+        self.vector_range("0", str(self.loops.extents[lanes]), body)
 
     def nested(self, rows: list[int], positions: dict[int, str], then: Callable[[], None] | None = None) -> None:
         if not rows and then is not None:
             then()
             return
         if not rows:
-            if self.across or self.nest.loops[-1].kind != "p":
+            if self.form.across or self.form.nest.loops[-1].kind != "p":
                 self.row_body()
             else:
-                self.vector_range("0", str(self.extents[self.vector_loop]), self.row_body)
+                self.vector_range("0", str(self.loops.extents[self.form.vector_loop]), self.row_body)
             return
         k = rows[0]
-        with self.scope(k, positions[k]):
-            self.enter(self.depth_of[k])
+        with self.loops.scope(k, positions[k]):
+            self.enter(self.form.depth_of[k])
             self.nested(rows[1:], positions, then)
 
     def vector_range(self, start: str, end: str, body: Callable[[], None]) -> None:
         """Write the vector loop: groups of vectors first, then single vectors under a mask."""
-        loop = self.vector_loop
-        if not self.wide:
-            with self.loop(start, end, 1) as iv, self.scope(loop, iv):
-                self.enter(self.depth_of[loop])
+        loop = self.form.vector_loop
+        if not self.form.wide:
+            with self.function.loop(start, end, 1) as iv, self.loops.scope(loop, iv):
+                self.enter(self.form.depth_of[loop])
                 body()
             return
-        self.split(start, end, lambda a, b: self.groups(a, b, body), lambda a, b: self.single_vectors(a, b, body))
+        whole, edge = (partial(write, body=body) for write in (self.groups, self.single_vectors))
+        self.splitter.split(start, end, whole, edge)
 
     def groups(self, start: str, end: str, body: Callable[[], None]) -> None:
         """Write groups of vectors, and the vectors that are left."""
-        e, loop = self.e, self.vector_loop
-        copies = self.most_copies
-        group = self.lanes * copies
+        e, loop = self.e, self.form.vector_loop
+        group = self.form.lanes * self.copies
         room = e.put(f"sub {self.ix} {end}, {start}")
         whole = e.put(f"mul {self.ix} {e.put(f'sdiv {self.ix} {room}, {group}')}, {group}")
         middle = e.put(f"add {self.ix} {start}, {whole}")
-        self.copies = copies
-        with self.loop(start, middle, group) as iv, self.scope(loop, iv):
-            self.enter(self.depth_of[loop])
+        self.loops.copies = self.copies
+        with self.function.loop(start, middle, group) as iv, self.loops.scope(loop, iv):
+            self.enter(self.form.depth_of[loop])
             body()
         self.single_vectors(middle, end, body)
 
     def single_vectors(self, start: str, end: str, body: Callable[[], None]) -> None:
         """Write vectors one by one, under a mask of the lanes that there are."""
-        e, loop = self.e, self.vector_loop
-        self.copies = 1
-        with self.loop(start, end, self.lanes) as iv, self.scope(loop, iv):
+        e, loop = self.e, self.form.vector_loop
+        self.loops.copies = 1
+        with self.function.loop(start, end, self.form.lanes) as iv, self.loops.scope(loop, iv):
             left = e.put(f"sub {self.ix} {end}, {iv}")
-            left32 = self.left = self.resized(left, self.ix, 32)
+            left32 = self.loops.left = self.function.resized(left, self.ix, 32)
             kind = e.vector("i32")
-            if self.lanes > 1:
-                self.mask = e.put(f"icmp slt {kind} {self.iota('i32')}, {e.splat(left32, 'i32')}")
-            self.enter(self.depth_of[loop])
+            if self.form.lanes > 1:
+                self.loops.mask = e.put(f"icmp slt {kind} {self.function.iota('i32')}, {e.splat(left32, 'i32')}")
+            self.enter(self.form.depth_of[loop])
             body()
-            self.mask = None
-
-    def choose_copies(self) -> int:
-        looped = any(not self.nest.loops[k].unroll for k in self.inner)
-        return copies(self.nest, self.lanes, len(self.depths), self.across, looped)
+            self.loops.mask = None
 
     # Rows: everything inside the parallel loops.
 
     def row_body(self) -> None:
-        if not self.inner:
-            for s in self.nest.stores:
-                self.store(s)
+        if not self.form.inner:
+            for s in self.form.nest.stores:
+                self.values.store(s)
             return
         for stage in range(self.last_stage + 1):
             reduces, stores = self.begin(stage)
             if not reduces and not stores:
                 continue
             for r in reduces:
-                self.start(r)
-            self.enter(self.row_depth)
-            self.inner_loops(list(self.inner))
+                self.accumulating(r).start(r)
+            self.enter(self.form.row_depth)
+            self.inner_loops(list(self.form.inner))
             for r in reduces:
-                self.finish(r)
-        self.enter(self.row_depth, rows=True)
-        for s in self.nest.stores:
+                self.accumulating(r).finish(r)
+        self.enter(self.form.row_depth, rows=True)
+        for s in self.form.nest.stores:
             if not s.full:
-                self.store(s)
+                self.values.store(s)
         self.begin(0)
 
     def begin(self, stage: int) -> tuple[list[Reduce], list[Store]]:
         """Start the statements of one stage, whose values need the reductions of earlier stages."""
         self.stage = stage
         self.current = (
-            [r for r in self.nest.reduces if self.stages[id(r.value)] == stage],
-            [s for s in self.nest.stores if s.full and self.stages[id(s.value)] == stage],
+            [r for r in self.form.nest.reduces if self.facts.stages[id(r.value)] == stage],
+            [s for s in self.form.nest.stores if s.full and self.facts.stages[id(s.value)] == stage],
         )
         return self.current
 
@@ -343,50 +319,33 @@ class NestWriter(GuardedWriter):
         if not loops:
             reduces, stores = self.current
             for r in reduces:
-                self.join(r)
+                self.accumulating(r).join(r)
             for s in stores:
-                self.store(s)
+                self.values.store(s)
             return
         k, rest = loops[0], loops[1:]
-        if k == self.vector_loop and self.across:
-            self.vector_range("0", str(self.extents[k]), lambda: self.inner_loops(rest))
-        elif self.nest.loops[k].unroll:
-            for i in range(int(self.nest.loops[k].extent)):
-                with self.scope(k, i):
-                    self.enter(self.depth_of[k])
+        if k == self.form.vector_loop and self.form.across:
+            self.vector_range("0", str(self.loops.extents[k]), lambda: self.inner_loops(rest))
+        elif self.form.nest.loops[k].unroll:
+            for i in range(int(self.form.nest.loops[k].extent)):
+                with self.loops.scope(k, i):
+                    self.enter(self.form.depth_of[k])
                     self.inner_loops(rest)
         else:
             reduces, stores = self.current
-            start, stop, guards = self.kept(k, [] if stores else reduces)
-            with self.loop(start, stop, 1) as iv, self.scope(k, iv), self.holding(guards):
-                self.enter(self.depth_of[k])
+            start, stop, guards = self.splitter.kept(k, [] if stores else reduces)
+            with self.function.loop(start, stop, 1) as iv, self.loops.scope(k, iv), self.loops.holding(guards):
+                self.enter(self.form.depth_of[k])
                 self.inner_loops(rest)
 
     def needed(self) -> list[Expr]:
-        if not self.inner:
-            return [s.value for s in self.nest.stores]
+        if not self.form.inner:
+            return [s.value for s in self.form.nest.stores]
         reduces, stores = self.current
         return [x for r in reduces for x in (r.value, r.valid) if x is not None] + [s.value for s in stores]
 
     def enter(self, depth: int, rows: bool = False) -> None:
         """Compute the values that statements inside need and this depth allows."""
-        wanted = [s.value for s in self.nest.stores if not s.full] if rows else self.needed()
-        limit = len(self.nest.reduces) + 1 if rows or not self.inner else self.stage
-        seen: set[int] = set()
-
-        def visit(x: Expr) -> None:
-            if id(x) in seen or x.kind == "reduced":
-                return
-            seen.add(id(x))
-            for a in x.args:
-                visit(a)
-            if (
-                id(x) not in self.late
-                and self.depths[id(x)] <= depth
-                and self.stages[id(x)] <= limit
-                and x.kind != "const"
-            ):
-                self.value(x)
-
-        for x in wanted:
-            visit(x)
+        nest = self.form.nest
+        wanted = [s.value for s in nest.stores if not s.full] if rows else self.needed()
+        self.values.hoist(wanted, depth, len(nest.reduces) + 1 if rows or not self.form.inner else self.stage)

@@ -10,50 +10,65 @@ masks.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mycel._src.engines.native.kernels.instruction_emitter import memory_type, suffix
+from mycel._src.engines.native.kernels.kernel_function import KernelFunction
 from mycel._src.engines.native.kernels.loop_nest import Access
-from mycel._src.engines.native.kernels.memory_access import MemoryWriter
+from mycel._src.engines.native.kernels.open_loops import OpenLoops
+from mycel._src.foundation.dtype import DType
 
-__all__ = ["TileWriter"]
+__all__ = ["TileWriter", "raw_type"]
 
 
-class TileWriter(MemoryWriter):
-    """A writer of tiles, which lie on the stack."""
+def raw_type(dtype: DType) -> str:
+    """Return the LLVM type in which an element is moved."""
+    kind = memory_type(dtype)
+    return "i16" if kind in ("half", "bfloat") else kind
 
-    def declare_tiles(self) -> None:
-        """Reserve stack memory for the tile of each transposed load."""
-        for access in self.accesses:
-            if access in self.nest.turned:
-                name = f"%tile{len(self.tiles)}"
-                self.tiles[access] = name
-                kind = self.raw_type(access)
-                self.entry.append(f"  {name} = alloca [{self.lanes * self.lanes} x {kind}], align 64")
 
-    def raw_type(self, access: Access) -> str:
-        """Return the LLVM type in which an element is moved."""
-        kind = memory_type(access.buffer.dtype)
-        return "i16" if kind in ("half", "bfloat") else kind
+class TileWriter:
+    """A writer of tiles, which lie on the stack of the `function`, inside of `loops`.
 
-    def fill_tiles(self, start: str, columns: str, rows: str | None) -> None:
+    `names` has the tile of each transposed load.
+    """
+
+    def __init__(self, function: KernelFunction, loops: OpenLoops) -> None:
+        self.names: dict[Access, str] = {}
+        self._function, self._loops = function, loops
+        self._e, self._ix, self._lanes = function.e, function.ix, function.lanes
+        self._start = ""
+
+    def declare(self, accesses: Iterable[Access]) -> None:
+        """Reserve stack memory for the tile of each of the `accesses`, transposed loads."""
+        for access in accesses:
+            name = f"%tile{len(self.names)}"
+            self.names[access] = name
+            size = f"[{self._lanes * self._lanes} x {raw_type(access.buffer.dtype)}]"
+            self._function.entry.append(f"  {name} = alloca {size}, align 64")
+
+    def fill(self, start: str, columns: str, rows: str | None) -> None:
         """Read the tiles at the current positions.
 
         They begin at `start` along T, under the mask `columns`, and have `rows` lanes (None: all).
         """
-        e, lanes = self.e, self.lanes
-        assert self.tile is not None
-        for access, name in self.tiles.items():
-            kind, size = self.raw_type(access), access.buffer.dtype.itemsize
+        e, lanes = self._e, self._lanes
+        loops, tile = self._loops, self._loops.form.tile
+        assert tile is not None
+        self._start = start
+        for access, name in self.names.items():
+            kind, size = raw_type(access.buffer.dtype), access.buffer.dtype.itemsize
             vector, mask = e.vector(kind), e.vector("i1")
-            with self.scope(self.tile, start):
-                pointer = self.address(access, 0)
-            step = self.strides[self.access_index[access], self.vector_loop]
+            with loops.scope(tile, start):
+                pointer = loops.address(access, 0)
+            step = loops.lane_stride(access)
             values = []
             for lane in range(lanes):
                 here = columns
                 if lane:
-                    pointer = e.put(f"getelementptr {kind}, ptr {pointer}, {self.ix} {step}")
+                    pointer = e.put(f"getelementptr {kind}, ptr {pointer}, {self._ix} {step}")
                     if rows is not None:
-                        there = e.splat(e.put(f"icmp sgt {self.ix} {rows}, {lane}"), "i1")
+                        there = e.splat(e.put(f"icmp sgt {self._ix} {rows}, {lane}"), "i1")
                         here = e.put(f"and {mask} {columns}, {there}")
                 values.append(
                     e.intrinsic(
@@ -63,16 +78,16 @@ class TileWriter(MemoryWriter):
                         [pointer, str(size), here, "zeroinitializer"],
                     )
                 )
-            for k, value in enumerate(self.transposed(vector, values)):
-                at = e.put(f"getelementptr {kind}, ptr {name}, {self.ix} {k * lanes}")
+            for k, value in enumerate(self._transposed(vector, values)):
+                at = e.put(f"getelementptr {kind}, ptr {name}, {self._ix} {k * lanes}")
                 e.do(f"store {vector} {value}, ptr {at}, align {min(64, size * lanes)}")
 
-    def transposed(self, vector: str, values: list[str]) -> list[str]:
+    def _transposed(self, vector: str, values: list[str]) -> list[str]:
         """Return a tile transposed: lane j of result k is lane k of value j.
 
         Blocks of 1, 2, 4 ... lanes off the diagonal change places.
         """
-        e, lanes = self.e, self.lanes
+        e, lanes = self._e, self._lanes
         half = 1
         while half < lanes:
             low = ", ".join(f"i32 {k + lanes - half if k & half else k}" for k in range(lanes))
@@ -87,12 +102,12 @@ class TileWriter(MemoryWriter):
             half *= 2
         return values
 
-    def load_tile(self, access: Access) -> str:
+    def load(self, access: Access) -> str:
         """Return the vector of V at the current position of T, in memory's type."""
-        e = self.e
-        assert self.tile is not None
-        kind, size = self.raw_type(access), access.buffer.dtype.itemsize
-        row = e.put(f"sub {self.ix} {self.position[self.tile]}, {self.tile_start}")
-        row = e.put(f"mul {self.ix} {row}, {self.lanes}")
-        at = e.put(f"getelementptr {kind}, ptr {self.tiles[access]}, {self.ix} {row}")
-        return e.put(f"load {e.vector(kind)}, ptr {at}, align {min(64, size * self.lanes)}")
+        e, tile = self._e, self._loops.form.tile
+        assert tile is not None
+        kind, size = raw_type(access.buffer.dtype), access.buffer.dtype.itemsize
+        row = e.put(f"sub {self._ix} {self._loops.position[tile]}, {self._start}")
+        row = e.put(f"mul {self._ix} {row}, {self._lanes}")
+        at = e.put(f"getelementptr {kind}, ptr {self.names[access]}, {self._ix} {row}")
+        return e.put(f"load {e.vector(kind)}, ptr {at}, align {min(64, size * self._lanes)}")

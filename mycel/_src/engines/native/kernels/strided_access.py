@@ -12,11 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mycel._src.compiler.ir.dims import is_zero
 from mycel._src.engines.native.kernels.instruction_emitter import Emitter, suffix
-from mycel._src.engines.native.kernels.loop_nest import Access
 
-__all__ = ["load_strided", "small_step", "spread_mask", "store_strided"]
+__all__ = ["load_strided", "small_step", "store_strided"]
 
 WIDEST = 4
 
@@ -149,48 +147,3 @@ def store_strided(e: Emitter, step: int, element: str, size: int, pointer: str, 
         name = f"llvm.masked.store.{suffix(kind)}.p0"
         e.declares.add(f"declare void @{name}({kind}, ptr, i32, {e.vector('i1')})")
         e.do(f"call void @{name}({kind} {part}, ptr {span.at(start)}, i32 {size}, {e.vector('i1')} {part_mask})")
-
-
-def spread_mask(w: Any, access: Access, copy: int, valid: str | None, owners: list[int | None]) -> str:
-    """Return the mask of elements that belong to the lanes `owners` (None: to no lane).
-
-    It is computed from the lanes' numbers, as moving bits of a mask is slow. `w` is the writer of
-    the kernel, which knows the existing lanes; `access` has the guards, `copy` is the number of the
-    vector, and `valid` says whether the indices are in range (None: there are none).
-    """
-    e: Emitter = w.e
-    place, bits = f"i{w.near}", e.vector("i1")
-    kind = e.vector(place)
-
-    # Added to any position, it lies beyond every size of which positions have so many bits.
-    def numbers(step: int, of: str, beyond: int) -> str:
-        return "<" + ", ".join(f"{of} {beyond if k is None else step * k}" for k in owners) + ">"
-
-    parts, apart = [], None not in owners
-    if w.mask is not None:
-        parts.append(e.put(f"icmp slt {e.vector('i32')} {numbers(1, 'i32', 1 << 30)}, {e.splat(w.left, 'i32')}"))
-        apart = True
-    for position, size in access.guards:
-        step = position.coefficient(w.vector_loop)
-        limit = w.limit(position, size)
-        base = w.place(position, 0, w.near, False)
-        if is_zero(step):
-            parts.append(e.splat(e.put(f"icmp ult {place} {base}, {limit}"), "i1"))
-        elif isinstance(step, int):
-            first = e.put(f"add {place} {base}, {step * copy * e.lanes}")
-            at = e.put(f"add {kind} {e.splat(first, place)}, {numbers(step, place, 3 << w.near - 3)}")
-            parts.append(e.put(f"icmp ult {kind} {at}, {e.splat(limit, place)}"))
-            apart = True
-        else:
-            lanes = w.guards(((position, size),), copy, True)
-            order = ", ".join(f"i32 {e.lanes if k is None else k}" for k in owners)
-            parts.append(e.put(f"shufflevector {bits} {lanes}, {bits} zeroinitializer, <{e.lanes} x i32> <{order}>"))
-            apart = True
-    if valid is not None:
-        parts.append(e.splat(valid, "i1"))
-    if not apart:
-        parts.append("<" + ", ".join(f"i1 {'false' if k is None else 'true'}" for k in owners) + ">")
-    result = parts[0]
-    for p in parts[1:]:
-        result = e.put(f"and {bits} {result}, {p}")
-    return result

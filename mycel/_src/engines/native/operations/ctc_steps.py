@@ -8,9 +8,9 @@ from __future__ import annotations
 from mycel._src.compiler.ir.dims import DimLike
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.engines.native.kernels.codegen import Kernel
+from mycel._src.engines.native.kernels.kernel_function import Word
 from mycel._src.engines.native.kernels.loop_nest import Buffer
 from mycel._src.engines.native.kernels.strided_view import View, row_major
-from mycel._src.engines.native.kernels.value_writer import Word
 from mycel._src.engines.native.kernels.vector_writer import lanes_of
 from mycel._src.engines.native.operations.ctc_kernel import NAMES, NUMBERS, ROWS, backward_text, forward_text
 from mycel._src.engines.native.steps.step_builder import StepBuilder, new_views

@@ -8,8 +8,8 @@ from __future__ import annotations
 from mycel._src.compiler.ir.dims import DimLike, product
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.engines.native.kernels.codegen import Kernel
+from mycel._src.engines.native.kernels.kernel_function import Word
 from mycel._src.engines.native.kernels.strided_view import View
-from mycel._src.engines.native.kernels.value_writer import Word
 from mycel._src.engines.native.operations.decomposition_kernel import MOST, cholesky_text, lu_text, solve_text
 from mycel._src.engines.native.steps.step_builder import StepBuilder, new_views, result_types
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from mycel._src.compiler.ir.dims import DimLike, product
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.engines.native.kernels.codegen import Kernel
+from mycel._src.engines.native.kernels.kernel_function import Word
 from mycel._src.engines.native.kernels.strided_view import View, contiguous_strides
-from mycel._src.engines.native.kernels.value_writer import Word
 from mycel._src.engines.native.kernels.vector_writer import lanes_of
 from mycel._src.engines.native.operations.grid_sampling_kernel import (
     CHANNELS,

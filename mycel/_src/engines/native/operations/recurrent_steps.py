@@ -14,9 +14,9 @@ from mycel._src.compiler.ir.dims import DimLike, product
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims.neural.recurrence import GATES, KEPT, given_to_grad
 from mycel._src.engines.native.kernels.codegen import Kernel
+from mycel._src.engines.native.kernels.kernel_function import Word
 from mycel._src.engines.native.kernels.loop_nest import Access, Affine, Buffer, Builder, Expr, Loop, Nest, Store, affine
 from mycel._src.engines.native.kernels.strided_view import View, element_count, row_major
-from mycel._src.engines.native.kernels.value_writer import Word
 from mycel._src.engines.native.operations.control_flow.loop_steps import rounds_step
 from mycel._src.engines.native.operations.recurrent_kernel import (
     Form,

@@ -11,9 +11,9 @@ from __future__ import annotations
 from mycel._src.compiler.ir.dims import DimLike, product, same
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.engines.native.kernels.codegen import Kernel
+from mycel._src.engines.native.kernels.kernel_function import Word
 from mycel._src.engines.native.kernels.loop_nest import Buffer
 from mycel._src.engines.native.kernels.strided_view import View, element_count, row_major
-from mycel._src.engines.native.kernels.value_writer import Word
 from mycel._src.engines.native.llvm.target import target as in_force
 from mycel._src.engines.native.operations.sorting_kernel import PAD, record_bytes, search_text, sort_text, top_text
 from mycel._src.engines.native.steps.fill_and_copy import fill_zeros

@@ -9,9 +9,9 @@ from typing import Any
 from mycel._src.compiler.ir.dims import DimLike, is_one, is_zero, product
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.engines.native.kernels.codegen import Kernel
+from mycel._src.engines.native.kernels.kernel_function import Word
 from mycel._src.engines.native.kernels.loop_nest import Buffer
 from mycel._src.engines.native.kernels.strided_view import View, element_count, like_order, row_major
-from mycel._src.engines.native.kernels.value_writer import Word
 from mycel._src.engines.native.operations.attention.attention_kernel import backward_text, forward_text
 from mycel._src.engines.native.operations.attention.attention_parameters import Form, Mask, block_of, padded
 from mycel._src.engines.native.steps.step_builder import StepBuilder

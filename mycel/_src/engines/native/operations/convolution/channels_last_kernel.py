@@ -107,7 +107,7 @@ def is_read_in_place(image: Image, unit: Unit, guarded: bool, height: int) -> bo
     return image.taps == (1, 1) or (joined and image.count * 4 * height > NEAR)
 
 
-class ChannelWriter(SumWriter):
+class ChannelWriter:
     """A writer of the kernel of a `nest`, which reads an `image` by an `access`.
 
     `tile` has the sizes of tiles, `unit` the kind of products, `panels` are the packed weights, and
@@ -124,7 +124,8 @@ class ChannelWriter(SumWriter):
         panels: Buffer,
         first: Buffer | None,
     ) -> None:
-        super().__init__(nest, unit.sum)
+        self.sums = SumWriter(nest, unit.sum)
+        self.function, self.e, self.ix = self.sums.function, self.sums.e, self.sums.ix
         self.access, self.image, self.tiles_of, self.unit = access, image, tile, unit
         self.panels, self.first = panels, first
         self.guarded: dict[int, Guard] = {}
@@ -135,50 +136,47 @@ class ChannelWriter(SumWriter):
     # The range of tiles.
 
     def run(self) -> Kernel:
-        nest, e = self.nest, self.e
-        self.enter_nest()
-        outer = self.rows[:-1]
-        extent = nest.loops[self.line].extent
+        nest, e = self.sums.nest, self.e
+        extent = nest.loops[self.sums.line].extent
         height = self.tiles_of.height
         tiles: DimLike = -(-extent // height)
         fits = type(extent) is int and extent >= height
-        first, last = (self.resized(name, "i64", int(self.ix[1:])) for name in ("%begin", "%end"))
-        count, long = self.amount(tiles), self.amount(extent)
-        self.base, self.weights = self.pointer(self.access.buffer), self.pointer(self.panels)
-        self.starts = None if self.first is None else self.pointer(self.first)
+        first, last = self.function.range()
+        count, long = self.sums.amount(tiles), self.sums.amount(extent)
+        self.base, self.weights = self.function.pointer(self.access.buffer), self.function.pointer(self.panels)
+        self.starts = None if self.first is None else self.function.pointer(self.first)
         if not self.in_place:
-            self.entry.append(f"  %scratch = alloca [{height * self.row_bytes + 64} x i8], align 64")
-        with self.loop(first, last, 1) as number, self.opened(outer, number, count) as block:
+            self.function.entry.append(f"  %scratch = alloca [{height * self.row_bytes + 64} x i8], align 64")
+        with self.function.loop(first, last, 1) as number, self.sums.opened(number, count) as block:
             start = e.put(f"mul {self.ix} {block}, {height}")
             left = e.put(f"sub {self.ix} {long}, {height}")
-            start = self.least(start, left) if fits else start
+            start = self.function.least(start, left) if fits else start
             places = [start if not m else e.put(f"add {self.ix} {start}, {m}") for m in range(height)]
             if not fits:
                 end = e.put(f"sub {self.ix} {long}, 1")
-                places = [p if not m else self.least(p, end) for m, p in enumerate(places)]
+                places = [p if not m else self.function.least(p, end) for m, p in enumerate(places)]
             self.tile_at(places)
-        e.do("ret void")
         work = product([loop.extent for loop in nest.loops]) * self.steps // DENSITY
-        said = f"tiles of {height} x {self.tiles_of.vectors * self.lanes}, {self.unit.said}"
-        return Kernel(self.text(), self.words, product([nest.loops[k].extent for k in outer]) * tiles, work, said)
+        said = f"tiles of {height} x {self.tiles_of.vectors * self.sums.lanes}, {self.unit.said}"
+        return self.sums.kernel(work, said, tiles)
 
     # One tile.
 
     def tile_at(self, places: list[str]) -> None:
         e, tile = self.e, self.tiles_of
         reads = self.read_places(places)
-        wide = tile.vectors * self.lanes
+        wide = tile.vectors * self.sums.lanes
         whole = tile.channels // wide
         block_bytes = self.steps * wide * 4
         if whole:
-            with self.loop("0", str(whole), 1) as block:
+            with self.function.loop("0", str(whole), 1) as block:
                 channel = e.put(f"mul {self.ix} {block}, {wide}")
-                panel = self.byte(self.weights, e.put(f"mul {self.ix} {block}, {block_bytes}"))
+                panel = self.sums.byte(self.weights, e.put(f"mul {self.ix} {block}, {block_bytes}"))
                 self.block_at(channel, panel, reads, places, tile.vectors, 0)
         rest = tile.channels - whole * wide
         if rest:
-            panel = self.byte(self.weights, str(whole * block_bytes))
-            self.block_at(str(whole * wide), panel, reads, places, -(-rest // self.lanes), rest % self.lanes)
+            panel = self.sums.byte(self.weights, str(whole * block_bytes))
+            self.block_at(str(whole * wide), panel, reads, places, -(-rest // self.sums.lanes), rest % self.sums.lanes)
 
     def block_at(
         self, channel: str, panel: str, reads: list[tuple[str, int]], places: list[str], vectors: int, lanes: int
@@ -190,80 +188,83 @@ class ChannelWriter(SumWriter):
         * `places`: the positions; `vectors`: the vectors of the block.
         * `lanes`: the channels of the last vector, 0 where all are there.
         """
-        e, unit, vector = self.e, self.unit, self.vector
-        self.copies = vectors
-        self.mask_last(lanes)
+        e, unit, vector = self.e, self.unit, self.sums.vector
+        self.sums.loops.copies = vectors
+        self.sums.mask_last(lanes)
         begins = ["zeroinitializer"] * vectors
         if self.starts is not None:
             at = e.put(f"getelementptr i32, ptr {self.starts}, {self.ix} {channel}")
             begins = [
-                e.put(f"load {vector}, ptr {self.byte(at, str(v * self.lanes * 4))}, align 4") for v in range(vectors)
+                e.put(f"load {vector}, ptr {self.sums.byte(at, str(v * self.sums.lanes * 4))}, align 4")
+                for v in range(vectors)
             ]
-        slots = [[self.slot(vector, b) for b in begins] for _ in places]
+        slots = [[self.sums.slot(b) for b in begins] for _ in places]
         rows, run = (self.image.taps[0], self.image.run) if self.in_place else (1, self.steps)
-        with self.loop("0", str(rows), 1) as row:
-            here = self.byte(panel, e.put(f"mul {self.ix} {row}, {run * vectors * self.lanes * 4}"))
+        with self.function.loop("0", str(rows), 1) as row:
+            here = self.sums.byte(panel, e.put(f"mul {self.ix} {row}, {run * vectors * self.sums.lanes * 4}"))
             down = e.put(f"mul {self.ix} {row}, {self.image.steps[0] * self.image.dilation[0] * 4}")
-            bases = {base: self.byte(base, down) for base, _ in reads}
-            with self.loop("0", str(run), 1) as step:
-                near = self.byte(here, e.put(f"mul {self.ix} {step}, {vectors * self.lanes * 4}"))
-                factors = [unit.factor(self, self.byte(near, str(v * self.lanes * 4))) for v in range(vectors)]
+            bases = {base: self.sums.byte(base, down) for base, _ in reads}
+            with self.function.loop("0", str(run), 1) as step:
+                near = self.sums.byte(here, e.put(f"mul {self.ix} {step}, {vectors * self.sums.lanes * 4}"))
+                factors = [
+                    unit.factor(self.sums, self.sums.byte(near, str(v * self.sums.lanes * 4))) for v in range(vectors)
+                ]
                 along = e.put(f"shl {self.ix} {step}, 2")
-                moved = {base: self.byte(start, along) for base, start in bases.items()}
+                moved = {base: self.sums.byte(start, along) for base, start in bases.items()}
                 for (base, distance), slot in zip(reads, slots):
-                    word = unit.word(self, self.byte(moved[base], str(distance)))
+                    word = unit.word(self.sums, self.sums.byte(moved[base], str(distance)))
                     for v, factor in enumerate(factors):
                         total = e.put(f"load {vector}, ptr {slot[v]}")
-                        e.do(f"store {vector} {unit.added(self, total, word, factor)}, ptr {slot[v]}")
-        sums = [[e.put(f"load {vector}, ptr {s}") for s in slot] for slot in slots]
-        self.finish_tile(channel, places, sums)
-        self.mask_last(0)
+                        e.do(f"store {vector} {unit.added(self.sums, total, word, factor)}, ptr {slot[v]}")
+        found = [[e.put(f"load {vector}, ptr {s}") for s in slot] for slot in slots]
+        self.sums.finish_tile(channel, places, found)
+        self.sums.mask_last(0)
 
     # What positions read.
 
     def read_places(self, places: list[str]) -> list[tuple[str, int]]:
         """Return where each position's words begin, copied first where they have to be."""
         e, offset, size = self.e, self.access.offset, self.access.buffer.dtype.itemsize
-        step = offset.coefficient(self.line)
+        step = offset.coefficient(self.sums.line)
         fits = type(step) is int and all(p != places[0] for p in places[1:])
         if self.in_place:
-            start = self.offset_at(offset, places[0])
+            start = self.sums.offset_at(offset, places[0])
             base = e.put(f"getelementptr float, ptr {self.base}, {self.ix} {start}")
             if self.is_regular and fits:
                 return [(base, m * int(step) * 4) for m in range(len(places))]
-            found = [self.offset_at(offset, p) for p in places]
+            found = [self.sums.offset_at(offset, p) for p in places]
             return [(e.put(f"getelementptr float, ptr {self.base}, {self.ix} {o}"), 0) for o in found]
         image, bytes_of = self.image, self.unit.bytes
         width = image.count * bytes_of
         if self.is_regular and not self.access.guards and image.taps == (1, 1) and same(step, image.channels):
             if width == self.row_bytes:
-                start = self.offset_at(offset, places[0])
-                source = self.byte(self.base, e.put(f"mul {self.ix} {start}, {size}") if size > 1 else start)
+                start = self.sums.offset_at(offset, places[0])
+                source = self.sums.byte(self.base, e.put(f"mul {self.ix} {start}, {size}") if size > 1 else start)
                 self.copy_run("%scratch", source, image.channels * len(places))
                 return [("%scratch", m * self.row_bytes) for m in range(len(places))]
         for m, place in enumerate(places):
-            self.copy_position(self.byte("%scratch", str(m * self.row_bytes)), place)
+            self.copy_position(self.sums.byte("%scratch", str(m * self.row_bytes)), place)
         return [("%scratch", m * self.row_bytes) for m in range(len(places))]
 
     @property
     def is_regular(self) -> bool:
         """Whether the positions of a tile follow each other."""
-        extent = self.nest.loops[self.line].extent
+        extent = self.sums.nest.loops[self.sums.line].extent
         return type(extent) is int and extent >= self.tiles_of.height
 
     def copy_position(self, goal: str, place: str) -> None:
         """Write the copy of what one position reads to the address `goal`."""
         e, image, size = self.e, self.image, self.access.buffer.dtype.itemsize
-        offset = self.offset_at(self.access.offset, place)
-        source = self.byte(self.base, e.put(f"mul {self.ix} {offset}, {size}") if size > 1 else offset)
+        offset = self.sums.offset_at(self.access.offset, place)
+        source = self.sums.byte(self.base, e.put(f"mul {self.ix} {offset}, {size}") if size > 1 else offset)
         bytes_of = self.unit.bytes
         guards = {}
         for axis, (position, extent) in self.guarded.items():
-            guards[axis] = self.offset_at(position, place), self.amount(extent)
+            guards[axis] = self.sums.offset_at(position, place), self.sums.amount(extent)
         row_goal, row_source = image.run * bytes_of, image.steps[0] * image.dilation[0] * size
-        with self.loop("0", str(image.taps[0]), 1) as row:
-            to = self.byte(goal, e.put(f"mul {self.ix} {row}, {row_goal}"))
-            at = self.byte(source, e.put(f"mul {self.ix} {row}, {row_source}"))
+        with self.function.loop("0", str(image.taps[0]), 1) as row:
+            to = self.sums.byte(goal, e.put(f"mul {self.ix} {row}, {row_goal}"))
+            at = self.sums.byte(source, e.put(f"mul {self.ix} {row}, {row_source}"))
             tests = []
             if 0 in guards:
                 tests.append(self.inside(guards[0], row, image.dilation[0]))
@@ -277,7 +278,7 @@ class ChannelWriter(SumWriter):
             test = tests[0]
             for t in tests[1:]:
                 test = e.put(f"and i1 {test}, {t}")
-            fast, slow, after = (self.fresh(n) for n in ("whole", "edge", "copied"))
+            fast, slow, after = (self.function.fresh(n) for n in ("whole", "edge", "copied"))
             e.do(f"br i1 {test}, label %{fast}, label %{slow}")
             e.label(fast)
             self.copy_row(to, at, joined)
@@ -300,9 +301,9 @@ class ChannelWriter(SumWriter):
             self.copy_run(goal, source, image.run)
             return
         step = image.steps[1] * image.dilation[1] * size
-        with self.loop("0", str(image.taps[1]), 1) as column:
-            to = self.byte(goal, self.e.put(f"mul {self.ix} {column}, {image.channels * self.unit.bytes}"))
-            self.copy_run(to, self.byte(source, self.e.put(f"mul {self.ix} {column}, {step}")), image.channels)
+        with self.function.loop("0", str(image.taps[1]), 1) as column:
+            to = self.sums.byte(goal, self.e.put(f"mul {self.ix} {column}, {image.channels * self.unit.bytes}"))
+            self.copy_run(to, self.sums.byte(source, self.e.put(f"mul {self.ix} {column}, {step}")), image.channels)
 
     def copy_edge(self, goal: str, source: str, guards: dict[int, tuple[str, str]], row: str) -> None:
         """Write the copy of a row of taps, some of which lie outside of the image, to `goal`.
@@ -312,15 +313,15 @@ class ChannelWriter(SumWriter):
         """
         e, image, size = self.e, self.image, self.access.buffer.dtype.itemsize
         step = image.steps[1] * image.dilation[1] * size
-        with self.loop("0", str(image.taps[1]), 1) as column:
-            to = self.byte(goal, e.put(f"mul {self.ix} {column}, {image.channels * self.unit.bytes}"))
+        with self.function.loop("0", str(image.taps[1]), 1) as column:
+            to = self.sums.byte(goal, e.put(f"mul {self.ix} {column}, {image.channels * self.unit.bytes}"))
             tests = [self.inside(guards[0], row, image.dilation[0])] if 0 in guards else []
             tests += [self.inside(guards[1], column, image.dilation[1])] if 1 in guards else []
             test = tests[0] if len(tests) == 1 else e.put(f"and i1 {tests[0]}, {tests[1]}")
-            there, out, after = (self.fresh(n) for n in ("there", "out", "tap"))
+            there, out, after = (self.function.fresh(n) for n in ("there", "out", "tap"))
             e.do(f"br i1 {test}, label %{there}, label %{out}")
             e.label(there)
-            self.copy_run(to, self.byte(source, e.put(f"mul {self.ix} {column}, {step}")), image.channels)
+            self.copy_run(to, self.sums.byte(source, e.put(f"mul {self.ix} {column}, {step}")), image.channels)
             e.do(f"br label %{after}")
             e.label(out)
             self.fill_run(to, image.channels)
@@ -334,7 +335,7 @@ class ChannelWriter(SumWriter):
         def piece(start: str, n: int) -> None:
             at = self.e.put(f"getelementptr {kind}, ptr {source}, {self.ix} {start}")
             value = self.e.put(f"load <{n} x {kind}>, ptr {at}, align {size}")
-            value = self.unit.entered(self, value, n, self.access.buffer.dtype)
+            value = self.unit.entered(self.sums, value, n, self.access.buffer.dtype)
             self.put_piece(goal, start, value, n)
 
         self.pieces(count, piece)
@@ -361,7 +362,7 @@ class ChannelWriter(SumWriter):
         """
         wide = target().vector_bytes // self.unit.bytes
         if count >= 4 * wide:
-            with self.loop("0", str(count // wide * wide), wide) as start:
+            with self.function.loop("0", str(count // wide * wide), wide) as start:
                 piece(start, wide)
         elif count >= wide:
             for k in range(count // wide):

@@ -22,8 +22,8 @@ from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims.base import Primitive
 from mycel._src.compiler.prims.convolution.conv import conv, conv_grad_input, conv_grad_weight
 from mycel._src.engines.native.kernels.codegen import NAME, Kernel
+from mycel._src.engines.native.kernels.kernel_function import Word
 from mycel._src.engines.native.kernels.strided_view import View
-from mycel._src.engines.native.kernels.value_writer import Word
 from mycel._src.engines.native.llvm.function_builder import Code
 from mycel._src.engines.native.llvm.target import target
 from mycel._src.foundation import dtype as D

@@ -76,7 +76,7 @@ def depthwise_channel_kernel(
     return _Writer(nest, access, rows, image, line, height, weights).run()
 
 
-class _Writer(SumWriter):
+class _Writer:
     """A writer of the kernel of a `nest`, which reads the lines of an `image` by an `access`.
 
     `rows` guards rows outside of it, `line` has the sizes of a line, `height` is the number of
@@ -93,23 +93,21 @@ class _Writer(SumWriter):
         height: int,
         weights: Buffer,
     ) -> None:
-        super().__init__(nest, "float")
+        self.sums = SumWriter(nest, "float")
+        self.function, self.e, self.ix = self.sums.function, self.sums.e, self.sums.ix
         self.access, self.rows_guard, self.image = access, rows, image
         self.of, self.height, self.weights_in = line, height, weights
 
     def run(self) -> Kernel:
-        nest, e = self.nest, self.e
-        self.enter_nest()
-        outer = self.rows[:-1]
-        first, last = (self.resized(name, "i64", int(self.ix[1:])) for name in ("%begin", "%end"))
-        self.base, self.weights = self.pointer(self.access.buffer), self.pointer(self.weights_in)
-        with self.loop(first, last, 1) as number, self.opened(outer, number, "1"):
+        nest = self.sums.nest
+        first, last = self.function.range()
+        self.base, self.weights = self.function.pointer(self.access.buffer), self.function.pointer(self.weights_in)
+        with self.function.loop(first, last, 1) as number, self.sums.opened(number, "1"):
             self.line_at()
-        e.do("ret void")
         taps = self.image.taps[0] * self.image.taps[1]
         work = product([loop.extent for loop in nest.loops]) * (1 + taps // 8)
-        said = f"tiles of {self.height} x {self.lanes}, depthwise"
-        return Kernel(self.text(), self.words, product([nest.loops[k].extent for k in outer]), work, said)
+        said = f"tiles of {self.height} x {self.sums.lanes}, depthwise"
+        return self.sums.kernel(work, said)
 
     def line_at(self) -> None:
         """Write one line of the result."""
@@ -118,21 +116,21 @@ class _Writer(SumWriter):
         low, high = "0", str(kernel_rows)
         if self.rows_guard is not None:
             position, size = self.rows_guard
-            at = self.place(position, 0, int(ix[1:]), False)
+            at = self.sums.loops.place(position, 0, self.function.bits, False)
             before = e.put(f"sub {ix} {dilation - 1}, {at}")
             behind = e.put(f"sub {ix} {int(str(size)) + dilation - 1}, {at}")
             if dilation > 1:
                 before, behind = (e.put(f"sdiv {ix} {v}, {dilation}") for v in (before, behind))
-            low, high = self.most(low, before), self.least(high, behind)
-        channels = int(str(self.nest.loops[self.vector_loop].extent))
-        whole, rest = divmod(channels, self.lanes)
+            low, high = self.function.most(low, before), self.function.least(high, behind)
+        channels = int(str(self.sums.nest.loops[self.sums.parts.form.vector_loop].extent))
+        whole, rest = divmod(channels, self.sums.lanes)
         if whole:
-            with self.loop("0", str(whole * self.lanes), self.lanes) as channel:
+            with self.function.loop("0", str(whole * self.sums.lanes), self.sums.lanes) as channel:
                 self.block_at(channel, low, high)
         if rest:
-            self.mask_last(rest)
-            self.block_at(str(whole * self.lanes), low, high)
-            self.mask_last(0)
+            self.sums.mask_last(rest)
+            self.block_at(str(whole * self.sums.lanes), low, high)
+            self.sums.mask_last(0)
 
     def block_at(self, channel: str, low: str, high: str) -> None:
         """Write one block of channels of a line, of the kernel rows from `low` to `high`."""
@@ -140,7 +138,7 @@ class _Writer(SumWriter):
             if tiles == 1:
                 self.tile_at(str(start), channel, (low, high), pairs)
                 continue
-            with self.loop(str(start), str(start + tiles * self.height), self.height) as place:
+            with self.function.loop(str(start), str(start + tiles * self.height), self.height) as place:
                 self.tile_at(place, channel, (low, high), pairs)
 
     def tile_at(self, place: str, channel: str, rows: tuple[str, str], pairs: frozenset[tuple[int, int]]) -> None:
@@ -148,22 +146,22 @@ class _Writer(SumWriter):
 
         `rows` are the kernel rows, `pairs` the positions and taps that meet the image.
         """
-        e, image, line, vector = self.e, self.image, self.of, self.vector
+        e, image, line, vector = self.e, self.image, self.of, self.sums.vector
         taps, step = image.taps[1], image.steps[1]
-        start = self.offset_at(self.access.offset, place)
+        start = self.sums.offset_at(self.access.offset, place)
         start = e.put(f"add {self.ix} {start}, {channel}")
         at = e.put(f"getelementptr float, ptr {self.base}, {self.ix} {start}")
         near = e.put(f"mul {self.ix} {channel}, {image.taps[0] * taps}")
         weights = e.put(f"getelementptr float, ptr {self.weights}, {self.ix} {near}")
-        slots = [self.slot(vector, "zeroinitializer") for _ in range(self.height)]
-        with self.loop(*rows, 1) as row:
+        slots = [self.sums.slot("zeroinitializer") for _ in range(self.height)]
+        with self.function.loop(*rows, 1) as row:
             moved = e.put(f"mul {self.ix} {row}, {image.steps[0] * image.dilation[0]}")
             source = e.put(f"getelementptr float, ptr {at}, {self.ix} {moved}")
-            here = e.put(f"mul {self.ix} {row}, {taps * self.lanes * 4}")
-            factors = [
-                e.put(f"load {vector}, ptr {self.byte(self.byte(weights, here), str(t * self.lanes * 4))}, align 4")
-                for t in range(taps)
-            ]
+            here = e.put(f"mul {self.ix} {row}, {taps * self.sums.lanes * 4}")
+            factors = []
+            for t in range(taps):
+                tap = self.sums.byte(self.sums.byte(weights, here), str(t * self.sums.lanes * 4))
+                factors.append(e.put(f"load {vector}, ptr {tap}, align 4"))
             values: dict[int, str] = {}
             for m in range(self.height):
                 total = e.put(f"load {vector}, ptr {slots[m]}")
@@ -178,17 +176,17 @@ class _Writer(SumWriter):
                 e.do(f"store {vector} {total}, ptr {slots[m]}")
         sums = [[e.put(f"load {vector}, ptr {slot}")] for slot in slots]
         places = [place if not m else e.put(f"add {self.ix} {place}, {m}") for m in range(self.height)]
-        self.copies = 1
-        self.finish_tile(channel, places, sums)
+        self.sums.loops.copies = 1
+        self.sums.finish_tile(channel, places, sums)
 
     def read(self, source: str, offset: int) -> str:
         """Return a vector of channels, `offset` elements from `source`."""
-        e, at = self.e, self.byte(source, str(offset * 4))
-        if self.mask is None:
-            return e.put(f"load {self.vector}, ptr {at}, align 4")
+        e, vector, at = self.e, self.sums.vector, self.sums.byte(source, str(offset * 4))
+        if self.sums.loops.mask is None:
+            return e.put(f"load {vector}, ptr {at}, align 4")
         return e.intrinsic(
-            self.vector,
-            f"llvm.masked.load.v{self.lanes}f32.p0",
-            ["ptr", "i32", f"<{self.lanes} x i1>", self.vector],
-            [at, "4", self.mask, "zeroinitializer"],
+            vector,
+            f"llvm.masked.load.v{self.sums.lanes}f32.p0",
+            ["ptr", "i32", f"<{self.sums.lanes} x i1>", vector],
+            [at, "4", self.sums.loops.mask, "zeroinitializer"],
         )

@@ -80,7 +80,7 @@ def depthwise_bytes_kernel(
     return writer.run()
 
 
-class _Writer(SumWriter):
+class _Writer:
     access: Access
     rows_guard: Guard | None
     image: Image
@@ -89,58 +89,56 @@ class _Writer(SumWriter):
     first_in: Buffer
 
     def __init__(self, nest: Nest, how: Bytes) -> None:
-        super().__init__(nest, "i32", how.lanes)
+        self.sums = SumWriter(nest, "i32", how.lanes)
+        self.function, self.e, self.ix = self.sums.function, self.sums.e, self.sums.ix
         self.how, self.unit = how, how.unit
         self.bytes = f"<{how.block} x i8>"
 
     def run(self) -> Kernel:
-        nest, e, ix = self.nest, self.e, self.ix
-        self.enter_nest()
-        outer = self.rows[:-1]
-        first, last = (self.resized(name, "i64", int(ix[1:])) for name in ("%begin", "%end"))
-        self.base, self.weights = self.pointer(self.access.buffer), self.pointer(self.weights_in)
-        self.starts = self.pointer(self.first_in)
+        nest = self.sums.nest
+        first, last = self.function.range()
+        self.base, self.weights = self.function.pointer(self.access.buffer), self.function.pointer(self.weights_in)
+        self.starts = self.function.pointer(self.first_in)
         if self.rows_guard is not None:
             self.fill_line()
-        with self.loop(first, last, 1) as number, self.opened(outer, number, "1"):
+        with self.function.loop(first, last, 1) as number, self.sums.opened(number, "1"):
             self.line_at()
-        e.do("ret void")
         taps = self.image.taps[0] * self.image.taps[1]
         work = product([loop.extent for loop in nest.loops]) * (1 + taps // 8)
         said = f"tiles of {self.how.height} x {self.how.block}, depthwise, {self.unit.said}"
-        return Kernel(self.text(), self.words, product([nest.loops[k].extent for k in outer]), work, said)
+        return self.sums.kernel(work, said)
 
     def fill_line(self) -> None:
         """Fill a line on the stack with zero points."""
-        e, channels = self.e, int(str(self.nest.loops[self.vector_loop].extent))
+        e, channels = self.e, int(str(self.sums.nest.loops[self.sums.parts.form.vector_loop].extent))
         # A single column may have any step.
         size = (self.of.width - 1) * self.image.steps[1] + channels
         whole = -(-size // LANE) * LANE
-        self.entry.append(f"  %outside = alloca [{whole} x i8], align 64")
+        self.function.entry.append(f"  %outside = alloca [{whole} x i8], align 64")
         zeros = "<" + ", ".join([f"i8 {self.image.zero}"] * LANE) + ">"
-        with self.loop("0", str(whole), LANE) as at:
-            e.do(f"store <{LANE} x i8> {zeros}, ptr {self.byte('%outside', at)}, align 16")
+        with self.function.loop("0", str(whole), LANE) as at:
+            e.do(f"store <{LANE} x i8> {zeros}, ptr {self.sums.byte('%outside', at)}, align 16")
 
     def line_at(self) -> None:
         """Write one line of the result."""
         e, ix, image = self.e, self.ix, self.image
-        start = self.offset_at(self.access.offset, "0")
+        start = self.sums.offset_at(self.access.offset, "0")
         sources = []
         for row in range(image.taps[0]):
             at = start if not row else e.put(f"add {ix} {start}, {row * image.dilation[0] * image.steps[0]}")
-            source = self.byte(self.base, at)
+            source = self.sums.byte(self.base, at)
             if self.rows_guard is not None:
                 position, size = self.rows_guard
-                y = self.place(position, 0, int(ix[1:]), False)
+                y = self.sums.loops.place(position, 0, self.function.bits, False)
                 y = y if not row else e.put(f"add {ix} {y}, {row * image.dilation[0]}")
                 there = e.put(f"icmp ult {ix} {y}, {size}")
-                outside = self.byte("%outside", str(-self.of.low * image.steps[1]))
+                outside = self.sums.byte("%outside", str(-self.of.low * image.steps[1]))
                 source = e.put(f"select i1 {there}, ptr {source}, ptr {outside}")
             sources.append(source)
-        channels = int(str(self.nest.loops[self.vector_loop].extent))
+        channels = int(str(self.sums.nest.loops[self.sums.parts.form.vector_loop].extent))
         whole, rest = divmod(channels, self.how.block)
         if whole:
-            with self.loop("0", str(whole * self.how.block), self.how.block) as channel:
+            with self.function.loop("0", str(whole * self.how.block), self.how.block) as channel:
                 self.block_at(channel, sources, 0)
         if rest:
             self.block_at(str(whole * self.how.block), sources, rest)
@@ -155,7 +153,7 @@ class _Writer(SumWriter):
             if tiles == 1:
                 self.tile_at(str(start), channel, sources, pairs, rest)
                 continue
-            with self.loop(str(start), str(start + tiles * height), height) as place:
+            with self.function.loop(str(start), str(start + tiles * height), height) as place:
                 self.tile_at(place, channel, sources, pairs, rest)
 
     def tile_at(
@@ -167,16 +165,16 @@ class _Writer(SumWriter):
         * `sources`: the kernel rows; `pairs`: the positions and taps that meet the image.
         * `rest`: the channels that there are, 0 for all of a block.
         """
-        e, ix, image, line, vector = self.e, self.ix, self.image, self.of, self.vector
-        count, taps, lanes = self.unit.elements, image.taps[1], self.lanes
+        e, ix, image, line, vector = self.e, self.ix, self.image, self.of, self.sums.vector
+        count, taps, lanes = self.unit.elements, image.taps[1], self.sums.lanes
         groups = -(-image.taps[0] // count)
         moved = e.put(f"mul {ix} {place}, {line.stride * image.steps[1]}")
         moved = e.put(f"add {ix} {moved}, {channel}")
-        reads = [self.byte(s, moved) for s in sources]
+        reads = [self.sums.byte(s, moved) for s in sources]
         size = groups * taps * 4
-        weights = self.byte(self.weights, e.put(f"mul {ix} {channel}, {size}"))
+        weights = self.sums.byte(self.weights, e.put(f"mul {ix} {channel}, {size}"))
         at = e.put(f"getelementptr i32, ptr {self.starts}, {ix} {channel}")
-        begins = [e.put(f"load {vector}, ptr {self.byte(at, str(v * lanes * 4))}, align 4") for v in range(count)]
+        begins = [e.put(f"load {vector}, ptr {self.sums.byte(at, str(v * lanes * 4))}, align 4") for v in range(count)]
         mask = None
         if rest:
             mask = "<" + ", ".join(f"i1 {'true' if k < rest else 'false'}" for k in range(self.how.block)) + ">"
@@ -194,18 +192,17 @@ class _Writer(SumWriter):
                 words = self.words_of(reads[g * count : (g + 1) * count], column, mask, inside)
                 for m, t in uses:
                     for v in range(count):
-                        factor = self.unit.factor(
-                            self, self.byte(weights, str(((g * taps + t) * count + v) * lanes * 4))
-                        )
-                        sums[m][v] = self.unit.added(self, sums[m][v], (words[v],), factor)
+                        near = self.sums.byte(weights, str(((g * taps + t) * count + v) * lanes * 4))
+                        factor = self.unit.factor(self.sums, near)
+                        sums[m][v] = self.unit.added(self.sums, sums[m][v], (words[v],), factor)
         places = [place if not m else e.put(f"add {ix} {place}, {m}") for m in range(self.how.height)]
         if self.how.ordered:
             self.finish_steps(channel, places, sums, mask)
             return
-        self.copies = -(-(rest or self.how.block) // lanes)
-        self.mask_last(rest % lanes)
-        self.finish_tile(channel, places, [self.own_order(s)[: self.copies] for s in sums])
-        self.mask_last(0)
+        self.sums.loops.copies = -(-(rest or self.how.block) // lanes)
+        self.sums.mask_last(rest % lanes)
+        self.sums.finish_tile(channel, places, [self.own_order(s)[: self.sums.loops.copies] for s in sums])
+        self.sums.mask_last(0)
 
     def words_of(self, reads: list[str], column: int, mask: str | None, inside: bool) -> list[str]:
         """Return the vectors of words of a column, for kernel rows that begin at `reads`.
@@ -228,7 +225,7 @@ class _Writer(SumWriter):
         `column`, `mask` and `inside` are as for `words_of`.
         """
         e, n = self.e, self.how.block
-        at = self.byte(read, str(column * self.image.steps[1]))
+        at = self.sums.byte(read, str(column * self.image.steps[1]))
         if not inside:
             value = "<" + ", ".join([f"i8 {self.image.zero}"] * n) + ">"
         elif mask is None:
@@ -237,7 +234,7 @@ class _Writer(SumWriter):
             kinds = ["ptr", "i32", f"<{n} x i1>", self.bytes]
             name = f"llvm.masked.load.v{n}i8.p0"
             value = e.intrinsic(self.bytes, name, kinds, [at, "1", mask, "zeroinitializer"])
-        return self.unit.entered(self, value, n, self.access.buffer.dtype)
+        return self.unit.entered(self.sums, value, n, self.access.buffer.dtype)
 
     def interleaved(self, a: str, b: str, given: int, bits: int) -> list[str]:
         """Return elements of two vectors in turns, of the lower and upper halves of each 128 bits.
@@ -245,7 +242,7 @@ class _Writer(SumWriter):
         The vectors, `a` and `b`, have elements of `given` bits; they are taken as elements of
         `bits`, and given as words or, where elements of 8 bits are, as these.
         """
-        e, size = self.e, self.lanes * 32
+        e, size = self.e, self.sums.lanes * 32
         total, each = size // bits, 128 // bits
         kind, made = f"<{total} x i{bits}>", f"<{size // given} x i{given}>"
         if given != bits:
@@ -260,12 +257,12 @@ class _Writer(SumWriter):
             ]
             mask = ", ".join(f"i32 {p}" for p in places)
             both = e.put(f"shufflevector {kind} {a}, {kind} {b}, <{total} x i32> <{mask}>")
-            found.append(both if bits == 8 else e.put(f"bitcast {kind} {both} to {self.vector}"))
+            found.append(both if bits == 8 else e.put(f"bitcast {kind} {both} to {self.sums.vector}"))
         return found
 
     def own_order(self, sums: list[str]) -> list[str]:
         """Return sums in the order of their channels."""
-        e, lanes = self.e, self.lanes
+        e, lanes = self.e, self.sums.lanes
         places = order(lanes, len(sums))
         if places == list(range(len(places))):
             return sums
@@ -289,27 +286,24 @@ class _Writer(SumWriter):
 
         `channel` is the first of the block, and `mask` says which are there (None: all).
         """
-        e, (r,), (s,) = self.e, self.nest.reduces, self.nest.stores
-        self.copies = self.unit.elements
+        e, parts, (s,) = self.e, self.sums.parts, self.sums.nest.stores
+        parts.loops.copies = self.unit.elements
         ends = [int(x.data[0]) for x in s.value.args[4:]]
-        dtype = s.target.buffer.dtype
-        with self.scope(self.vector_loop, channel):
-            self.enter(self.depth_of[self.vector_loop])
-            for place, found in zip(places, sums):
-                self.accumulators[r, "result"] = found
-                with self.scope(self.line, place):
-                    operands = [self.widened(x, True) for x in s.value.args[:4]]
-                    made = [
-                        high_steps(e, self.vector, *[o[v if len(o) > 1 else 0] for o in operands])
-                        for v in range(self.copies)
-                    ]
-                    value = narrowed(e, made, dtype, (ends[0], ends[1]))
-                    at = self.address(s.target, 0)
-                    if mask is None:
-                        e.do(f"store {self.bytes} {value}, ptr {at}, align 1")
-                        continue
-                    left = str(mask.count("true"))
-                    self.store_masked(self.bytes, value, at, 1, mask, left)
+
+        def finish() -> None:
+            operands = [parts.values.widened(x, True) for x in s.value.args[:4]]
+            made = [
+                high_steps(e, self.sums.vector, *[o[v if len(o) > 1 else 0] for o in operands])
+                for v in range(self.unit.elements)
+            ]
+            value = narrowed(e, made, s.target.buffer.dtype, (ends[0], ends[1]))
+            at = parts.loops.address(s.target, 0)
+            if mask is None:
+                e.do(f"store {self.bytes} {value}, ptr {at}, align 1")
+            else:
+                parts.memory.store_masked(self.bytes, value, at, 1, mask, str(mask.count("true")))
+
+        self.sums.finish_tile(channel, places, sums, finish)
 
 
 class _ByTaps(_Writer):
@@ -326,13 +320,13 @@ class _ByTaps(_Writer):
 
         `place`, `channel`, `sources`, `pairs` and `rest` are as for `_Writer.tile_at`.
         """
-        e, ix, image, line, vector = self.e, self.ix, self.image, self.of, self.vector
+        e, ix, image, line, vector = self.e, self.ix, self.image, self.of, self.sums.vector
         rows, taps, block, height = *image.taps, self.how.block, self.how.height
         moved = e.put(f"add {ix} {e.put(f'mul {ix} {place}, {line.stride * image.steps[1]}')}, {channel}")
-        reads = [self.byte(s, moved) for s in sources]
-        weights = self.byte(self.weights, e.put(f"mul {ix} {channel}, {rows * taps}"))
+        reads = [self.sums.byte(s, moved) for s in sources]
+        weights = self.sums.byte(self.weights, e.put(f"mul {ix} {channel}, {rows * taps}"))
         at = e.put(f"getelementptr i32, ptr {self.starts}, {ix} {channel}")
-        begins = [e.put(f"load {vector}, ptr {self.byte(at, str(v * 16))}, align 4") for v in range(block // 4)]
+        begins = [e.put(f"load {vector}, ptr {self.sums.byte(at, str(v * 16))}, align 4") for v in range(block // 4)]
         mask = None
         if rest:
             mask = "<" + ", ".join(f"i1 {'true' if k < rest else 'false'}" for k in range(block)) + ">"
@@ -344,7 +338,7 @@ class _ByTaps(_Writer):
             for row in range(rows):
                 values = self.eights(self.values_of(reads[row], column, mask, here[0] in pairs))
                 for m, t in here:
-                    near = self.byte(weights, str((t * rows + row) * block))
+                    near = self.sums.byte(weights, str((t * rows + row) * block))
                     self.multiply(values, near, sums[m], waiting[m])
         for total, products in zip(sums, waiting):
             self.add(total, products)
@@ -352,10 +346,10 @@ class _ByTaps(_Writer):
         if self.how.ordered:
             self.finish_steps(channel, places, sums, mask)
             return
-        self.copies = -(-(rest or block) // 4)
-        self.mask_last(rest % 4)
-        self.finish_tile(channel, places, [s[: self.copies] for s in sums])
-        self.mask_last(0)
+        self.sums.loops.copies = -(-(rest or block) // 4)
+        self.sums.mask_last(rest % 4)
+        self.sums.finish_tile(channel, places, [s[: self.sums.loops.copies] for s in sums])
+        self.sums.mask_last(0)
 
     def eights(self, value: str) -> list[str]:
         """Return the vectors of eight channels of a block."""
@@ -372,7 +366,7 @@ class _ByTaps(_Writer):
         The products are added to those that are `waiting`, and with them to the `total`, or wait.
         """
         e, kind, products = self.e, "<8 x i8>", "<8 x i16>"
-        factors = [self.byte(near, str(8 * k)) for k in range(len(values))]
+        factors = [self.sums.byte(near, str(8 * k)) for k in range(len(values))]
         factors = [e.put(f"load {kind}, ptr {f}, align 8") for f in factors]
         name = long_product()
         made = [e.intrinsic(products, name, [kind] * 2, [a, b]) for a, b in zip(values, factors)]

@@ -23,9 +23,9 @@ from mycel._src.compiler.loops.programs import COMBINES, Array, For, If, Set, St
 from mycel._src.engines.native.kernels import instruction_emitter
 from mycel._src.engines.native.kernels.codegen import NAME, Kernel
 from mycel._src.engines.native.kernels.instruction_emitter import Emitter, choose, compute_type, literal, memory_type
+from mycel._src.engines.native.kernels.kernel_function import TICKS
 from mycel._src.engines.native.kernels.loop_nest import Site
 from mycel._src.engines.native.kernels.strided_view import View, contiguous_strides
-from mycel._src.engines.native.kernels.value_writer import TICKS
 from mycel._src.engines.native.llvm.half_conversion import narrow, widen
 from mycel._src.engines.native.llvm.jit import LOOPS_MARK
 from mycel._src.engines.native.math import function_definitions as vector_math

@@ -13,9 +13,9 @@ from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.dims import DimLike, is_one, product, same
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.engines.native.kernels.codegen import Kernel
+from mycel._src.engines.native.kernels.kernel_function import Word
 from mycel._src.engines.native.kernels.loop_nest import Buffer
 from mycel._src.engines.native.kernels.strided_view import View, row_major
-from mycel._src.engines.native.kernels.value_writer import Word
 from mycel._src.engines.native.llvm.target import target as in_force
 from mycel._src.engines.native.operations.fourier.fourier_batch_kernel import (
     Form,

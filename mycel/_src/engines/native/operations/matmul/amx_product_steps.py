@@ -16,9 +16,9 @@ from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.dims import DimLike, is_one, is_zero, maximum, product
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.engines.native.kernels.codegen import Kernel
+from mycel._src.engines.native.kernels.kernel_function import Word
 from mycel._src.engines.native.kernels.loop_nest import Buffer
 from mycel._src.engines.native.kernels.strided_view import View
-from mycel._src.engines.native.kernels.value_writer import Word
 from mycel._src.engines.native.operations.matmul import amx_support
 from mycel._src.engines.native.operations.matmul.amx_product_kernel import pieces_product_text, slot_words
 from mycel._src.engines.native.operations.matmul.batch_axes import Axis, batch_axes, broadcast

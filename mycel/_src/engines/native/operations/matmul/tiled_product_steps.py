@@ -15,9 +15,9 @@ from mycel._src.compiler.ir.dim_values import hint
 from mycel._src.compiler.ir.dims import DimLike, is_one, is_zero, product
 from mycel._src.compiler.ir.graph import Node
 from mycel._src.engines.native.kernels.codegen import Kernel
+from mycel._src.engines.native.kernels.kernel_function import Word
 from mycel._src.engines.native.kernels.loop_nest import Access, Buffer, Builder, Loop, Nest, Store, affine
 from mycel._src.engines.native.kernels.strided_view import View, row_major
-from mycel._src.engines.native.kernels.value_writer import Word
 from mycel._src.engines.native.operations.matmul.batch_axes import Axis, batch_axes, broadcast
 from mycel._src.engines.native.operations.matmul.register_tile import Tile, tile_for
 from mycel._src.engines.native.operations.matmul.tiled_product_kernel import NEAR, product_text

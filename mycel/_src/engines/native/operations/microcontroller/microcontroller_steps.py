@@ -17,9 +17,9 @@ from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims.neural.requantised_layers import rescaled_pool, rescaled_sum
 from mycel._src.compiler.transforms.quantise.graph_freezing import array_of
 from mycel._src.engines.native.kernels.codegen import PLACE, Kernel
+from mycel._src.engines.native.kernels.kernel_function import Word
 from mycel._src.engines.native.kernels.loop_nest import Buffer
 from mycel._src.engines.native.kernels.strided_view import View, contiguous_strides
-from mycel._src.engines.native.kernels.value_writer import Word
 from mycel._src.engines.native.operations.microcontroller.int8_addition_kernel import NUMBERS as SUM_NUMBERS
 from mycel._src.engines.native.operations.microcontroller.int8_addition_kernel import SumForm, sum_text
 from mycel._src.engines.native.operations.microcontroller.int8_average_pool_kernel import NARROW, PoolForm, pool_text
