@@ -310,10 +310,16 @@ def prose(text: str) -> str:
             continue
         literal = None
         first = paragraph.lstrip()
-        if first.startswith(">>>"):
-            made.append(paragraph)
+        if first.startswith("Examples:\n"):
+            made += ["Examples:", textwrap.dedent(first.partition("\n")[2])]
+        elif first.startswith(">>>"):
+            made.append(textwrap.dedent(paragraph))
         elif first.startswith("Args:\n"):
-            made.append(_arguments(paragraph))
+            made.append(_listed("Parameters:", first))
+        elif first.startswith("Raises:\n"):
+            made.append(_listed("Raises:", first))
+        elif first.startswith("Returns:\n"):
+            made.append(_returned(first))
         elif indent and made and not made[-1].lstrip().startswith(("* ", "- ")):
             # Formulas and tables.
             made[-1] += ":" if made[-1].endswith(":") else "\n\n::"
@@ -333,8 +339,8 @@ def prose(text: str) -> str:
     return "\n\n".join(made)
 
 
-def _arguments(section: str) -> str:
-    """Return the parameters that a docstring lists under "Args:" as bullets."""
+def _listed(title: str, section: str) -> str:
+    """Return the entries of a section of a docstring ("name (type): meaning") as bullets."""
     lines = textwrap.dedent(section.partition("\n")[2]).split("\n")
     found: list[list[str]] = []
     for line in lines:
@@ -342,9 +348,32 @@ def _arguments(section: str) -> str:
             found[-1].append(line.strip())
         else:
             found.append([line])
-    rows = ["\n  ".join(_escaped(line) for line in lines) for lines in found]
-    named = [re.sub(r"^(\\?\*{0,2}\w+):", r"``\1``:", row) for row in rows]
-    return "\n".join(["Parameters:", "", *[f"* {row}" for row in named]])
+    rows = [_entry("\n".join(lines)).replace("\n", "\n  ") for lines in found]
+    return "\n".join([title, "", *[f"* {row}" for row in rows]])
+
+
+def _entry(text: str) -> str:
+    """Return a line of a section, in which its name and its type are code."""
+    found = re.match(
+        r"(\*{0,2}\w+(?:, \w+)*)(?:\s\(([^()]*)\))?:\s(.*)", text, re.DOTALL
+    )
+    if found is None:
+        return _escaped(text)
+    kind = " ".join((found[2] or "").split())
+    return (
+        f"``{found[1]}``"
+        + (f" (``{kind}``)" if kind else "")
+        + f": {_escaped(found[3])}"
+    )
+
+
+def _returned(section: str) -> str:
+    """Return what a docstring says under "Returns:" ("type: meaning") as a paragraph."""
+    text = textwrap.dedent(section.partition("\n")[2])
+    kind, colon, meaning = text.partition(": ")
+    if not colon or not re.fullmatch(r"[\w\[\], .|\n]+", kind):
+        return "Returns: " + _escaped(text)
+    return f"Returns (``{' '.join(kind.split())}``): {_escaped(meaning)}"
 
 
 def _indented(text: str) -> str:

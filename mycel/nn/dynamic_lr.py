@@ -79,12 +79,21 @@ def exponential_decay_lr(
 ) -> list[float]:
     """Return ``learning_rate * decay_rate ** (epoch / decay_epoch)`` for each step.
 
-    The list has `total_step` numbers, `step_per_epoch` for each epoch. `is_stair` rounds ``epoch /
-    decay_epoch`` down.
+    Args:
+        learning_rate (float): The first rate.
+        decay_rate (float): The rate of the decay.
+        total_step (int): The number of rates.
+        step_per_epoch (int): The number of training steps of an epoch.
+        decay_epoch (int): The number of epochs of a decay.
+        is_stair (bool): Whether ``epoch / decay_epoch`` is rounded down. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.nn.exponential_decay_lr(0.5, 0.5, 4, 2, 1)
-    [0.5, 0.5, 0.25, 0.25]
+    Returns:
+        list[float]: `total_step` rates, `step_per_epoch` for each epoch.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.exponential_decay_lr(0.5, 0.5, 4, 2, 1)
+        [0.5, 0.5, 0.25, 0.25]
     """
     _check_decay("exponential_decay_lr", learning_rate, decay_rate, is_stair)
     rate = lambda e: learning_rate * decay_rate ** (e // decay_epoch if is_stair else e / decay_epoch)
@@ -101,12 +110,22 @@ def natural_exp_decay_lr(
 ) -> list[float]:
     """Return ``learning_rate * exp(-decay_rate * epoch)`` for each step.
 
-    The list has `total_step` numbers, `step_per_epoch` for each epoch. `is_stair` rounds the epoch
-    down to a multiple of `decay_epoch`, which has no effect otherwise.
+    Args:
+        learning_rate (float): The first rate.
+        decay_rate (float): The rate of the decay.
+        total_step (int): The number of rates.
+        step_per_epoch (int): The number of training steps of an epoch.
+        decay_epoch (int): The number of epochs of a decay.
+        is_stair (bool): Whether the epoch is rounded down to a multiple of `decay_epoch`, which has
+            no effect otherwise. Default: False.
 
-    >>> import mycel as ms
-    >>> [round(r, 4) for r in ms.nn.natural_exp_decay_lr(0.1, 0.9, 4, 2, 2)]
-    [0.1, 0.1, 0.0407, 0.0407]
+    Returns:
+        list[float]: `total_step` rates, `step_per_epoch` for each epoch.
+
+    Examples:
+        >>> import mycel as ms
+        >>> [round(r, 4) for r in ms.nn.natural_exp_decay_lr(0.1, 0.9, 4, 2, 2)]
+        [0.1, 0.1, 0.0407, 0.0407]
     """
     _check_decay("natural_exp_decay_lr", learning_rate, decay_rate, is_stair)
     rate = lambda e: learning_rate * math.exp(-decay_rate * (e // decay_epoch * decay_epoch if is_stair else e))
@@ -123,12 +142,21 @@ def inverse_decay_lr(
 ) -> list[float]:
     """Return ``learning_rate / (1 + decay_rate * epoch / decay_epoch)`` for each step.
 
-    The list has `total_step` numbers, `step_per_epoch` for each epoch. `is_stair` rounds ``epoch /
-    decay_epoch`` down.
+    Args:
+        learning_rate (float): The first rate.
+        decay_rate (float): The rate of the decay.
+        total_step (int): The number of rates.
+        step_per_epoch (int): The number of training steps of an epoch.
+        decay_epoch (int): The number of epochs of a decay.
+        is_stair (bool): Whether ``epoch / decay_epoch`` is rounded down. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.nn.inverse_decay_lr(0.5, 1.0, 3, 1, 1)[:2]
-    [0.5, 0.25]
+    Returns:
+        list[float]: `total_step` rates, `step_per_epoch` for each epoch.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.inverse_decay_lr(0.5, 1.0, 3, 1, 1)[:2]
+        [0.5, 0.25]
     """
     _check_decay("inverse_decay_lr", learning_rate, decay_rate, is_stair)
     rate = lambda e: learning_rate / (1 + decay_rate * (e // decay_epoch if is_stair else e / decay_epoch))
@@ -141,11 +169,20 @@ def cosine_decay_lr(
     """Return rates along half a cosine from `max_lr` to `min_lr` over `decay_epoch` epochs, then
     `min_lr`.
 
-    The list has `total_step` numbers, `step_per_epoch` for each epoch.
+    Args:
+        min_lr (float): The last rate.
+        max_lr (float): The first rate.
+        total_step (int): The number of rates.
+        step_per_epoch (int): The number of training steps of an epoch.
+        decay_epoch (int): The number of epochs of a decay.
 
-    >>> import mycel as ms
-    >>> [round(r, 3) for r in ms.nn.cosine_decay_lr(0.01, 0.1, 6, 2, 2)]
-    [0.1, 0.1, 0.055, 0.055, 0.01, 0.01]
+    Returns:
+        list[float]: `total_step` rates, `step_per_epoch` for each epoch.
+
+    Examples:
+        >>> import mycel as ms
+        >>> [round(r, 3) for r in ms.nn.cosine_decay_lr(0.01, 0.1, 6, 2, 2)]
+        [0.1, 0.1, 0.055, 0.055, 0.01, 0.01]
     """
     arguments.real("cosine_decay_lr", "min_lr", min_lr, at_least=0)
     arguments.real("cosine_decay_lr", "max_lr", max_lr, above=0)
@@ -167,13 +204,24 @@ def polynomial_decay_lr(
     """Return rates from `learning_rate` to `end_learning_rate` along ``(1 - epoch / decay_epoch) **
     power``.
 
-    The list has `total_step` numbers, `step_per_epoch` for each epoch. After `decay_epoch` epochs
-    the rate stays `end_learning_rate`; with `update_decay_epoch` the period is stretched to the
-    next multiple of itself instead.
+    Args:
+        learning_rate (float): The first rate.
+        end_learning_rate (float): The last rate.
+        total_step (int): The number of rates.
+        step_per_epoch (int): The number of training steps of an epoch.
+        decay_epoch (int): The number of epochs of a decay.
+        power (float): The exponent.
+        update_decay_epoch (bool): Whether, after `decay_epoch` epochs, the period is stretched to
+            the next multiple of itself instead of the rate staying `end_learning_rate`. Default:
+            False.
 
-    >>> import mycel as ms
-    >>> ms.nn.polynomial_decay_lr(0.5, 0.0, 3, 1, 2, 1.0)
-    [0.5, 0.25, 0.0]
+    Returns:
+        list[float]: `total_step` rates, `step_per_epoch` for each epoch.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.polynomial_decay_lr(0.5, 0.0, 3, 1, 2, 1.0)
+        [0.5, 0.25, 0.0]
     """
     arguments.real("polynomial_decay_lr", "learning_rate", learning_rate, above=0)
     arguments.real("polynomial_decay_lr", "end_learning_rate", end_learning_rate, at_least=0)
@@ -192,11 +240,19 @@ def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup
     """Return rates that rise linearly from 0 to `learning_rate` over `warmup_epoch` epochs, then
     stay constant.
 
-    The list has `total_step` numbers, `step_per_epoch` for each epoch.
+    Args:
+        learning_rate (float): The last rate.
+        total_step (int): The number of rates.
+        step_per_epoch (int): The number of training steps of an epoch.
+        warmup_epoch (int): The number of epochs of the rise.
 
-    >>> import mycel as ms
-    >>> ms.nn.warmup_lr(0.5, 6, 2, 2)
-    [0.0, 0.0, 0.25, 0.25, 0.5, 0.5]
+    Returns:
+        list[float]: `total_step` rates, `step_per_epoch` for each epoch.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.warmup_lr(0.5, 6, 2, 2)
+        [0.0, 0.0, 0.25, 0.25, 0.5, 0.5]
     """
     arguments.real("warmup_lr", "learning_rate", learning_rate, at_least=0)
     rate = lambda e: learning_rate * min(e, warmup_epoch) / warmup_epoch

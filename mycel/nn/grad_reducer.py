@@ -27,18 +27,29 @@ def _several(name: str, parameters: object) -> tuple[Any, ...]:
 
 class DistributedGradReducer(Cell):
     """The sums of gradients over the processes of `group`; a single process keeps its own
-    gradients. Gradients go together as `comm_fusion` of the settings says, those of the last
-    parameters first, as these are there first; those of one element type in one exchange.
+    gradients.
 
-    `parameters` are those of the optimizer, one for each gradient that a call takes. With `mean`
-    the sums are divided by `degree`, by default the number of processes; None is
-    `gradients_mean` of the settings of parallel training. `fusion_type`, a whole
-    number, has no effect on results. Raises TypeError and ValueError for other arguments.
+    Gradients go together as `comm_fusion` of the settings says, those of the last parameters first,
+    as these are there first; those of one element type in one exchange.
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> ms.nn.DistributedGradReducer([w], mean=True, degree=4)((ms.Tensor([2.0]),))[0].asnumpy()
-    array([0.5], dtype=float32)
+    Args:
+        parameters (Iterable[Any]): The parameters of the optimizer, one for each gradient that a
+            call takes.
+        mean (bool | None): Whether the sums are divided by `degree`; None for `gradients_mean` of
+            the settings of parallel training. Default: None.
+        degree (int | None): The divisor; None for the number of processes. Default: None.
+        fusion_type (int): Has no effect on results. Default: 1.
+        group (str): The name of the group of processes; None for all of them. Default:
+            "hccl_world_group".
+
+    Raises:
+        TypeError, ValueError: For other arguments.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> ms.nn.DistributedGradReducer([w], mean=True, degree=4)((ms.Tensor([2.0]),))[0].asnumpy()
+        array([0.5], dtype=float32)
     """
 
     def __init__(

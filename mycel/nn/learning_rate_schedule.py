@@ -66,12 +66,18 @@ def _common(owner: str, learning_rate: Any, decay_rate: Any, decay_steps: Any, i
 
 
 class ExponentialDecayLR(LearningRateSchedule):
-    """The rate ``learning_rate * decay_rate ** (step / decay_steps)``; `is_stair` rounds ``step /
-    decay_steps`` down.
+    """The rate ``learning_rate * decay_rate ** (step / decay_steps)``.
 
-    >>> import mycel as ms
-    >>> ms.nn.ExponentialDecayLR(0.1, 0.5, 4)(ms.Tensor(8, ms.int32))
-    Tensor(shape=[], dtype=Float32, value= 0.025)
+    Args:
+        learning_rate (float): The first rate.
+        decay_rate (float): The rate of the decay.
+        decay_steps (int): The number of training steps of a decay.
+        is_stair (bool): Whether ``step / decay_steps`` is rounded down. Default: False.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.ExponentialDecayLR(0.1, 0.5, 4)(ms.Tensor(8, ms.int32))
+        Tensor(shape=[], dtype=Float32, value= 0.025)
     """
 
     def __init__(self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False) -> None:
@@ -91,12 +97,19 @@ class ExponentialDecayLR(LearningRateSchedule):
 
 
 class NaturalExpDecayLR(LearningRateSchedule):
-    """The rate ``learning_rate * exp(-decay_rate * step)``; `is_stair` rounds the step down to a
-    multiple of `decay_steps`.
+    """The rate ``learning_rate * exp(-decay_rate * step)``.
 
-    >>> import mycel as ms
-    >>> ms.nn.NaturalExpDecayLR(0.1, 0.9, 4, True)(ms.Tensor(3, ms.int32))
-    Tensor(shape=[], dtype=Float32, value= 0.1)
+    Args:
+        learning_rate (float): The first rate.
+        decay_rate (float): The rate of the decay.
+        decay_steps (int): The number of training steps of a decay.
+        is_stair (bool): Whether the step is rounded down to a multiple of `decay_steps`. Default:
+            False.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.NaturalExpDecayLR(0.1, 0.9, 4, True)(ms.Tensor(3, ms.int32))
+        Tensor(shape=[], dtype=Float32, value= 0.1)
     """
 
     def __init__(self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False) -> None:
@@ -118,12 +131,18 @@ class NaturalExpDecayLR(LearningRateSchedule):
 
 
 class InverseDecayLR(LearningRateSchedule):
-    """The rate ``learning_rate / (1 + decay_rate * step / decay_steps)``; `is_stair` rounds ``step
-    / decay_steps`` down.
+    """The rate ``learning_rate / (1 + decay_rate * step / decay_steps)``.
 
-    >>> import mycel as ms
-    >>> ms.nn.InverseDecayLR(0.1, 1.0, 4)(ms.Tensor(4, ms.int32))
-    Tensor(shape=[], dtype=Float32, value= 0.05)
+    Args:
+        learning_rate (float): The first rate.
+        decay_rate (float): The rate of the decay.
+        decay_steps (int): The number of training steps of a decay.
+        is_stair (bool): Whether ``step / decay_steps`` is rounded down. Default: False.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.InverseDecayLR(0.1, 1.0, 4)(ms.Tensor(4, ms.int32))
+        Tensor(shape=[], dtype=Float32, value= 0.05)
     """
 
     def __init__(self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False) -> None:
@@ -172,12 +191,18 @@ class PolynomialDecayLR(LearningRateSchedule):
     """A rate from `learning_rate` to `end_learning_rate` over `decay_steps` along ``(1 - step /
     decay_steps) ** power``.
 
-    With `update_decay_steps` the period is stretched to the next multiple of itself instead of
-    ending.
+    Args:
+        learning_rate (float): The first rate.
+        end_learning_rate (float): The last rate.
+        decay_steps (int): The number of training steps of a decay.
+        power (float): The exponent.
+        update_decay_steps (bool): Whether the period is stretched to the next multiple of itself
+            instead of ending. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.nn.PolynomialDecayLR(0.5, 0.0, 4, 1.0)(ms.Tensor(2, ms.int32))
-    Tensor(shape=[], dtype=Float32, value= 0.25)
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.PolynomialDecayLR(0.5, 0.0, 4, 1.0)(ms.Tensor(2, ms.int32))
+        Tensor(shape=[], dtype=Float32, value= 0.25)
     """
 
     def __init__(

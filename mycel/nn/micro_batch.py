@@ -95,15 +95,24 @@ class PipelineCell(_Parts):
     """The sum of a network's results over `micro_size` parts of the batch, as a pipeline computes
     it.
 
-    `stage_config` maps names of cells to the stages that compute them (`Cell.pipeline_stage`), and
-    `segment_config` to the segments of a stage. Where `pipeline_stages` of
-    `set_auto_parallel_context` is set, stages are numbered below it: raises ValueError for others,
-    KeyError for a name that is not in the network.
+    Args:
+        network (Cell): The network.
+        micro_size (int): The number of parts of the batch.
+        stage_config (dict[str, int] | None): Maps names of cells to the stages that compute them
+            (`Cell.pipeline_stage`). Default: None.
+        segment_config (dict[str, int] | None): The segments of a stage that compute them, by name.
+            Default: None.
 
-    >>> import mycel as ms
-    >>> net = ms.nn.PipelineCell(ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.L1Loss()), 2)
-    >>> float(net(ms.Tensor([1.0, 2.0, 3.0, 4.0]), ms.Tensor([0.0, 0.0, 0.0, 0.0])))
-    5.0
+    Raises:
+        ValueError: For a stage outside of those of `set_auto_parallel_context`, where
+            `pipeline_stages` is set.
+        KeyError: For a name that is not in the network.
+
+    Examples:
+        >>> import mycel as ms
+        >>> net = ms.nn.PipelineCell(ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.L1Loss()), 2)
+        >>> float(net(ms.Tensor([1.0, 2.0, 3.0, 4.0]), ms.Tensor([0.0, 0.0, 0.0, 0.0])))
+        5.0
     """
 
     def __init__(

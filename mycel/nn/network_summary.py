@@ -33,9 +33,17 @@ __all__ = ["LayerSummary", "Summary", "summary"]
 
 @dataclass
 class LayerSummary:
-    """A Cell of a network, with all Cells inside: its path, class, depth, the shapes of its last
-    call's outputs, how often it was called, parameters, trainable ones, and products with their
-    additions.
+    """A Cell of a network, with all Cells inside.
+
+    Args:
+        path (str): Its path.
+        kind (str): Its class.
+        depth (int): How deep it lies.
+        outputs (list[tuple[int, ...]]): The shapes of its last call's outputs.
+        calls (int): How often it was called. Default: 0.
+        parameters (int): The number of elements of its parameters. Default: 0.
+        trainable (int): Of these, those that are trained. Default: 0.
+        macs (int): The products with their additions. Default: 0.
     """
 
     path: str
@@ -52,11 +60,17 @@ class LayerSummary:
 class Summary:
     """What `summary` found of a network.
 
-    `layers` are those down to the depth asked for. `parameters`, `trainable` and `parameter_bytes`
-    count each parameter once; `macs` are the products with their additions in matrix products,
-    convolutions and recurrences of a run. `output_bytes` are the results of all Cells that have no
-    Cells inside. `peak` are the bytes of a compiled run at its peak with arguments and parameters,
-    None where the network is not one graph.
+    Args:
+        name (str): The class of the network.
+        layers (list[LayerSummary]): Those down to the depth asked for.
+        parameters (int): The number of elements of all parameters, each counted once.
+        trainable (int): Of these, those that are trained.
+        parameter_bytes (int): The bytes of the parameters.
+        macs (int): The products with their additions in matrix products, convolutions and
+            recurrences of a run.
+        output_bytes (int): The results of all Cells that have no Cells inside.
+        peak (int | None): The bytes of a compiled run at its peak with arguments and parameters,
+            None where the network is not one graph.
     """
 
     name: str

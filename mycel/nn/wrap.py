@@ -74,14 +74,22 @@ class WithEvalCell(Cell):
 class ForwardValueAndGrad(Cell):
     """The value of a network and its gradients.
 
-    The gradients are those with respect to the first input, with `get_all` all inputs, with
-    `get_by_list` the parameters `weights`, and with both the inputs and the parameters. With
-    `sens_param` the last input is not given to the network but scales the gradients.
+    Args:
+        network (Cell): What is computed.
+        weights (Iterable[Parameter] | None): The parameters with respect to which gradients are
+            taken with `get_by_list`; None for none. Default: None.
+        get_all (bool): Whether gradients are those of all inputs instead of the first. Default:
+            False.
+        get_by_list (bool): Whether gradients are those of the parameters `weights`; with `get_all`
+            those of both. Default: False.
+        sens_param (bool): Whether the last input is not given to the network but scales the
+            gradients. Default: False.
 
-    >>> import mycel as ms
-    >>> value, gradient = ms.nn.ForwardValueAndGrad(ms.nn.ReLU())(ms.Tensor(2.0))
-    >>> float(value), float(gradient)
-    (2.0, 1.0)
+    Examples:
+        >>> import mycel as ms
+        >>> value, gradient = ms.nn.ForwardValueAndGrad(ms.nn.ReLU())(ms.Tensor(2.0))
+        >>> float(value), float(gradient)
+        (2.0, 1.0)
     """
 
     def __init__(
@@ -172,16 +180,23 @@ class TrainOneStepCell(Cell):
     """A training step: the loss of `network`, its gradients with respect to the optimizer's
     parameters, and their update.
 
-    A call returns the loss. `sens` scales the gradients, so that they do not vanish in 16-bit
-    floats; the optimizer divides by it. With `return_grad` the gradients are returned beside the
-    loss, by parameter name.
+    A call returns the loss.
 
-    >>> import mycel as ms
-    >>> net = ms.nn.Dense(2, 1)
-    >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.01)
-    >>> step = ms.nn.TrainOneStepCell(ms.nn.WithLossCell(net, ms.nn.MSELoss()), optimizer)
-    >>> step(ms.ops.ones((3, 2)), ms.ops.ones((3, 1))).shape
-    ()
+    Args:
+        network (Cell): The network, which returns the loss.
+        optimizer (Optimizer): What updates the parameters.
+        sens (float | Tensor): The scale of the gradients, so that they do not vanish in 16-bit
+            floats; the optimizer divides by it. Default: None.
+        return_grad (bool): Whether the gradients are returned beside the loss, by parameter name.
+            Default: False.
+
+    Examples:
+        >>> import mycel as ms
+        >>> net = ms.nn.Dense(2, 1)
+        >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.01)
+        >>> step = ms.nn.TrainOneStepCell(ms.nn.WithLossCell(net, ms.nn.MSELoss()), optimizer)
+        >>> step(ms.ops.ones((3, 2)), ms.ops.ones((3, 1))).shape
+        ()
     """
 
     def __init__(self, network: Cell, optimizer: Any, sens: Any = None, return_grad: bool = False) -> None:

@@ -50,14 +50,25 @@ class Dense(Cell):
     """The layer ``activation(x @ weight.T + bias)`` over the last axis, with a weight of shape
     (out_channels, in_channels).
 
-    `weight_init` and `bias_init` initialize the parameters, with element type `dtype`; None stands
-    for ``HeUniform(sqrt(5))`` and ``Uniform(1 / sqrt(in_channels))``. `has_bias` adds a bias.
-    `activation` is a name, a Cell, an operation as an object or None; a name in the place of
-    `has_bias` is the activation. Raises ValueError for inputs with another size of the last axis.
+    Args:
+        in_channels (int): The size of the last axis of the input.
+        out_channels (int): The size of the last axis of the result.
+        weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
+            for ``HeUniform(sqrt(5))``. Default: None.
+        bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
+            ``Uniform(1 / sqrt(in_channels))``. Default: None.
+        has_bias (bool): Whether a bias is added. Default: True.
+        activation (str | Cell | Callable[[Tensor], Tensor] | None): A name, a Cell, an operation as
+            an object or None; a name in the place of `has_bias` is the activation. Default: None.
+        dtype (DType | None): The element type of the parameters. Default: float32.
 
-    >>> import mycel as ms
-    >>> ms.nn.Dense(3, 4)(ms.ops.ones((2, 3))).shape
-    (2, 4)
+    Raises:
+        ValueError: For inputs with another size of the last axis.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.Dense(3, 4)(ms.ops.ones((2, 3))).shape
+        (2, 4)
     """
 
     def __init__(
@@ -105,11 +116,20 @@ class Linear(Cell):
     """The layer ``x @ weight.T + bias`` over the last axis, with a weight of shape (out_features,
     in_features).
 
-    `weight_init`, `bias_init` and `dtype` (None: float32) are those of `Dense`.
+    Args:
+        in_features (int): The size of the last axis of the input.
+        out_features (int): The size of the last axis of the result.
+        bias (bool): Whether a bias is added. Default: True.
+        weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
+            for that of the layer. Default: None.
+        bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
+            that of the layer. Default: None.
+        dtype (DType | None): The element type of the parameters; None for float32. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.nn.Linear(3, 4)(ms.ops.ones((2, 3))).shape
-    (2, 4)
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.Linear(3, 4)(ms.ops.ones((2, 3))).shape
+        (2, 4)
     """
 
     def __init__(
@@ -310,11 +330,17 @@ class Norm(Cell):
 class OneHot(Cell):
     """Rows of length `depth` with `on_value` at the index and `off_value` elsewhere.
 
-    `axis` is the position of the new axis, `dtype` the element type.
+    Args:
+        axis (int): The position of the new axis. Default: -1.
+        depth (int): The length of the rows. Default: 1.
+        on_value (float): The value at the index. Default: 1.0.
+        off_value (float): The value elsewhere. Default: 0.0.
+        dtype (DType | None): The element type. Default: float32.
 
-    >>> import mycel as ms
-    >>> ms.nn.OneHot(depth=3)(ms.Tensor([2, 0])).tolist()
-    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.OneHot(depth=3)(ms.Tensor([2, 0])).tolist()
+        [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
 
     def __init__(

@@ -53,15 +53,39 @@ class _Stages(Cell):
 class Conv2dBnAct(_Stages):
     """`Conv2d`, then `BatchNorm2d` if `has_bn`, then an activation.
 
-    `in_channels`, `out_channels`, `kernel_size`, `stride`, `pad_mode`, `padding`, `dilation`,
-    `group`, `has_bias`, `weight_init` and `bias_init` are those of `Conv2d`, `momentum` and `eps`
-    those of `BatchNorm2d`. `activation` is a name, a Cell, a Primitive or None; `alpha` is the
-    slope of "leakyrelu". `after_fake`, a mark for quantisation, has no effect. Raises TypeError or
-    ValueError as the layers do.
+    Args:
+        in_channels (int): The number of channels that come in.
+        out_channels (int): The number of channels that come out.
+        kernel_size (int | tuple[int, ...]): The size of the kernel: an int, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the kernel: an int, or one for each axis.
+            Default: 1.
+        pad_mode (str): "same", "valid" or "pad", which adds `padding` zeros on each side. Default:
+            "same".
+        padding (int | tuple[int, ...]): The zeros on each side with `pad_mode` "pad". Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the kernel's elements: an int, or one for
+            each axis. Default: 1.
+        group (int): The number of groups of channels that are convolved separately. Default: 1.
+        has_bias (bool): Whether a bias is added. Default: False.
+        weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
+            for that of the layer. Default: "normal".
+        bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
+            that of the layer. Default: "zeros".
+        has_bn (bool): Whether there is a batch normalisation. Default: False.
+        momentum (float): The momentum of the batch normalisation. Default: 0.997.
+        eps (float): Added to the variance of the batch normalisation. Default: 1e-05.
+        activation (str | Cell | Callable[[Tensor], Tensor] | None): A name, a Cell, a Primitive or
+            None. Default: None.
+        alpha (float): The slope of "leakyrelu". Default: 0.2.
+        after_fake (bool): A mark for quantisation, which has no effect. Default: True.
 
-    >>> import mycel as ms
-    >>> ms.nn.Conv2dBnAct(3, 4, 3, has_bn=True, activation="relu")(ms.ops.ones((1, 3, 8, 8))).shape
-    (1, 4, 8, 8)
+    Raises:
+        TypeError, ValueError: As the layers do.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.Conv2dBnAct(3, 4, 3, has_bn=True, activation="relu")(ms.ops.ones((1, 3, 8,
+        ...     8))).shape
+        (1, 4, 8, 8)
     """
 
     def __init__(
@@ -108,14 +132,29 @@ class Conv2dBnAct(_Stages):
 class DenseBnAct(_Stages):
     """`Dense`, then `BatchNorm1d` if `has_bn`, then an activation.
 
-    `in_channels`, `out_channels`, `weight_init`, `bias_init` and `has_bias` are those of `Dense`,
-    `momentum` and `eps` those of `BatchNorm1d`. `activation` is a name, a Cell, a Primitive or
-    None; `alpha` is the slope of "leakyrelu". `after_fake`, a mark for quantisation, has no effect.
-    Raises TypeError or ValueError as the layers do.
+    Args:
+        in_channels (int): The number of channels that come in.
+        out_channels (int): The number of channels that come out.
+        weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
+            for that of the layer. Default: "normal".
+        bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
+            that of the layer. Default: "zeros".
+        has_bias (bool): Whether a bias is added. Default: True.
+        has_bn (bool): Whether there is a batch normalisation. Default: False.
+        momentum (float): The momentum of the batch normalisation. Default: 0.9.
+        eps (float): Added to the variance of the batch normalisation. Default: 1e-05.
+        activation (str | Cell | Callable[[Tensor], Tensor] | None): A name, a Cell, a Primitive or
+            None. Default: None.
+        alpha (float): The slope of "leakyrelu". Default: 0.2.
+        after_fake (bool): A mark for quantisation, which has no effect. Default: True.
 
-    >>> import mycel as ms
-    >>> ms.nn.DenseBnAct(3, 4, has_bn=True, activation="relu")(ms.ops.ones((2, 3))).shape
-    (2, 4)
+    Raises:
+        TypeError, ValueError: As the layers do.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.DenseBnAct(3, 4, has_bn=True, activation="relu")(ms.ops.ones((2, 3))).shape
+        (2, 4)
     """
 
     def __init__(
@@ -145,13 +184,24 @@ class BiDense(Cell):
     """The layer ``y[..., o] = x1 @ weight[o] @ x2 + bias[o]`` over the last axes, with a weight of
     shape (out_channels, in1_channels, in2_channels).
 
-    `weight_init` and `bias_init` initialize the parameters, with element type `dtype` (None:
-    ``Uniform(1 / sqrt(in1_channels))``); `has_bias` adds the bias. Raises ValueError for inputs
-    with other sizes of the last axes, or different leading axes.
+    Args:
+        in1_channels (int): The size of the last axis of the first input.
+        in2_channels (int): The size of the last axis of the second input.
+        out_channels (int): The size of the last axis of the result.
+        weight_init (Tensor | str | Initializer | float | None): The initializer; None for
+            ``Uniform(1 / sqrt(in1_channels))``. Default: None.
+        bias_init (Tensor | str | Initializer | float | None): The initializer; None for ``Uniform(1
+            / sqrt(in1_channels))``. Default: None.
+        has_bias (bool): Whether the bias is added. Default: True.
+        dtype (DType | None): The element type of the parameters. Default: float32.
 
-    >>> import mycel as ms
-    >>> ms.nn.BiDense(2, 3, 4)(ms.ops.ones((5, 2)), ms.ops.ones((5, 3))).shape
-    (5, 4)
+    Raises:
+        ValueError: For inputs with other sizes of the last axes, or different leading axes.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.BiDense(2, 3, 4)(ms.ops.ones((5, 2)), ms.ops.ones((5, 3))).shape
+        (5, 4)
     """
 
     def __init__(

@@ -195,17 +195,37 @@ class Conv1d(_Conv):
     """The cross-correlation of (N, C_in, L) with a weight of shape (C_out, C_in / group, 1,
     kernel_size), plus a bias if asked for.
 
-    `in_channels` and `out_channels` are the numbers of channels, which `group` divides into groups
-    that are convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the
-    kernel's elements) are ints. `pad_mode` is "same", "valid" or "pad", which adds `padding` zeros
-    on each side (an int, or low and high). `has_bias` adds a bias. `weight_init` and `bias_init`
-    are initializers (None: those of the module docstring), `dtype` is the element type of the
-    parameters. The result is (N, C_out, L'). Raises TypeError or ValueError for arguments that do
-    not fit together.
+    The result is (N, C_out, L').
 
-    >>> import mycel as ms
-    >>> ms.nn.Conv1d(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8))).shape
-    (1, 4, 4)
+    Args:
+        in_channels (int): The number of channels, which `group` divides into groups that are
+            convolved separately.
+        out_channels (int): The number of channels, which `group` divides into groups that are
+            convolved separately.
+        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the window: a number, or one for each axis.
+            Default: 1.
+        pad_mode (str): "same", "valid" or "pad", which adds `padding` zeros on each side (an int,
+            or low and high). Default: "same".
+        padding (int | tuple[int, ...]): The padding of each side: a number, or one for each axis.
+            Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the elements of the window: a number, or
+            one for each axis. Default: 1.
+        group (int): The name of the group of processes; None for all of them. Default: 1.
+        has_bias (bool): Adds a bias. Default: False.
+        weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
+            for that of the layer. Default: None.
+        bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
+            that of the layer. Default: None.
+        dtype (DType | None): The element type of the parameters. Default: float32.
+
+    Raises:
+        TypeError, ValueError: For arguments that do not fit together.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.Conv1d(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8))).shape
+        (1, 4, 4)
     """
 
     rank = 1
@@ -246,18 +266,39 @@ class Conv2d(_Conv):
     """The cross-correlation of (N, C_in, H, W) with a weight of shape (C_out, C_in / group,
     *kernel_size), plus a bias if asked for.
 
-    `in_channels` and `out_channels` are the numbers of channels, which `group` divides into groups
-    that are convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the
-    kernel's elements) are an int, or one for each axis. `pad_mode` is "same", "valid" or "pad",
-    which adds `padding` zeros on each side (an int, or low and high for each axis). `has_bias` adds
-    a bias. `weight_init` and `bias_init` are initializers (None: those of the module docstring),
-    `dtype` is the element type of the parameters. `data_format` must be "NCHW"; by position it may
-    also stand before `has_bias`. The result is (N, C_out, H', W'). Raises TypeError or ValueError
-    for arguments that do not fit together.
+    The result is (N, C_out, H', W').
 
-    >>> import mycel as ms
-    >>> ms.nn.Conv2d(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8, 8))).shape
-    (1, 4, 4, 4)
+    Args:
+        in_channels (int): The number of channels, which `group` divides into groups that are
+            convolved separately.
+        out_channels (int): The number of channels, which `group` divides into groups that are
+            convolved separately.
+        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the window: a number, or one for each axis.
+            Default: 1.
+        pad_mode (str): "same", "valid" or "pad", which adds `padding` zeros on each side (an int,
+            or low and high for each axis). Default: "same".
+        padding (int | tuple[int, ...]): The padding of each side: a number, or one for each axis.
+            Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the elements of the window: a number, or
+            one for each axis. Default: 1.
+        group (int): The name of the group of processes; None for all of them. Default: 1.
+        has_bias (bool): Adds a bias. Default: False.
+        weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
+            for that of the layer. Default: None.
+        bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
+            that of the layer. Default: None.
+        data_format (str): Must be "NCHW"; by position it may also stand before `has_bias`. Default:
+            "NCHW".
+        dtype (DType | None): The element type of the parameters. Default: float32.
+
+    Raises:
+        TypeError, ValueError: For arguments that do not fit together.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.Conv2d(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8, 8))).shape
+        (1, 4, 4, 4)
     """
 
     def __init__(
@@ -300,17 +341,38 @@ class Conv3d(_Conv):
     """The cross-correlation of (N, C_in, D, H, W) with a weight of shape (C_out, C_in / group,
     *kernel_size), plus a bias if asked for.
 
-    `in_channels` and `out_channels` are the numbers of channels, which `group` divides into groups
-    that are convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the
-    kernel's elements) are an int, or one for each axis. `pad_mode` is "same", "valid" or "pad",
-    which adds `padding` zeros on each side (an int, or low and high for each axis). `has_bias` adds
-    a bias. `weight_init` and `bias_init` are initializers (None: those of the module docstring),
-    `dtype` is the element type of the parameters. `data_format` must be "NCDHW". The result is (N,
-    C_out, D', H', W'). Raises TypeError or ValueError for arguments that do not fit together.
+    The result is (N, C_out, D', H', W').
 
-    >>> import mycel as ms
-    >>> ms.nn.Conv3d(2, 4, 3, stride=2)(ms.ops.ones((1, 2, 4, 6, 8))).shape
-    (1, 4, 2, 3, 4)
+    Args:
+        in_channels (int): The number of channels, which `group` divides into groups that are
+            convolved separately.
+        out_channels (int): The number of channels, which `group` divides into groups that are
+            convolved separately.
+        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the window: a number, or one for each axis.
+            Default: 1.
+        pad_mode (str): "same", "valid" or "pad", which adds `padding` zeros on each side (an int,
+            or low and high for each axis). Default: "same".
+        padding (int | tuple[int, ...]): The padding of each side: a number, or one for each axis.
+            Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the elements of the window: a number, or
+            one for each axis. Default: 1.
+        group (int): The name of the group of processes; None for all of them. Default: 1.
+        has_bias (bool): Adds a bias. Default: False.
+        weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
+            for that of the layer. Default: None.
+        bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
+            that of the layer. Default: None.
+        data_format (str): Must be "NCDHW". Default: "NCDHW".
+        dtype (DType | None): The element type of the parameters. Default: float32.
+
+    Raises:
+        TypeError, ValueError: For arguments that do not fit together.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.Conv3d(2, 4, 3, stride=2)(ms.ops.ones((1, 2, 4, 6, 8))).shape
+        (1, 4, 2, 3, 4)
     """
 
     rank = 3
@@ -352,17 +414,37 @@ class Conv1dTranspose(_Transposed):
     """The transpose of `Conv1d` as a function of its input: (N, C_in, L) with a weight of shape
     (C_in, C_out / group, 1, kernel_size).
 
-    `in_channels` and `out_channels` are the numbers of channels, which `group` divides into groups
-    that are convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the
-    kernel's elements) are ints. `pad_mode` is "same", "valid" or "pad", which removes `padding`
-    elements from each side of the result (an int, or low and high). `has_bias` adds a bias.
-    `weight_init` and `bias_init` are initializers (None: those of the module docstring), `dtype` is
-    the element type of the parameters. "same" gives L * stride positions, "valid" the larger of (L
-    - 1) * stride + span and L * stride. Raises TypeError or ValueError as `Conv1d`.
+    "same" gives L * stride positions, "valid" the larger of (L - 1) * stride + span and L * stride.
 
-    >>> import mycel as ms
-    >>> ms.nn.Conv1dTranspose(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8))).shape
-    (1, 4, 16)
+    Args:
+        in_channels (int): The number of channels, which `group` divides into groups that are
+            convolved separately.
+        out_channels (int): The number of channels, which `group` divides into groups that are
+            convolved separately.
+        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the window: a number, or one for each axis.
+            Default: 1.
+        pad_mode (str): "same", "valid" or "pad", which removes `padding` elements from each side of
+            the result (an int, or low and high). Default: "same".
+        padding (int | tuple[int, ...]): The padding of each side: a number, or one for each axis.
+            Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the elements of the window: a number, or
+            one for each axis. Default: 1.
+        group (int): The name of the group of processes; None for all of them. Default: 1.
+        has_bias (bool): Adds a bias. Default: False.
+        weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
+            for that of the layer. Default: None.
+        bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
+            that of the layer. Default: None.
+        dtype (DType | None): The element type of the parameters. Default: float32.
+
+    Raises:
+        TypeError, ValueError: As `Conv1d`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.Conv1dTranspose(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8))).shape
+        (1, 4, 16)
     """
 
     rank = 1
@@ -403,18 +485,39 @@ class Conv2dTranspose(_Transposed):
     """The transpose of `Conv2d` as a function of its input: (N, C_in, H, W) with a weight of shape
     (C_in, C_out / group, *kernel_size).
 
-    `in_channels` and `out_channels` are the numbers of channels, which `group` divides into groups
-    that are convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the
-    kernel's elements) are an int, or one for each axis. `pad_mode` is "same", "valid" or "pad",
-    which removes `padding` elements from each side of the result (an int, or low and high for each
-    axis). `has_bias` adds a bias. `weight_init` and `bias_init` are initializers (None: those of
-    the module docstring), `dtype` is the element type of the parameters. "same" gives H * stride
-    rows, "valid" the larger of (H - 1) * stride + span and H * stride; with "pad", `output_padding`
-    adds zeros at the end. Raises TypeError or ValueError as `Conv2d`.
+    "same" gives H * stride rows, "valid" the larger of (H - 1) * stride + span and H * stride.
 
-    >>> import mycel as ms
-    >>> ms.nn.Conv2dTranspose(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8, 8))).shape
-    (1, 4, 16, 16)
+    Args:
+        in_channels (int): The number of channels, which `group` divides into groups that are
+            convolved separately.
+        out_channels (int): The number of channels, which `group` divides into groups that are
+            convolved separately.
+        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the window: a number, or one for each axis.
+            Default: 1.
+        pad_mode (str): "same", "valid" or "pad", which removes `padding` elements from each side of
+            the result (an int, or low and high for each axis). Default: "same".
+        padding (int | tuple[int, ...]): The padding of each side: a number, or one for each axis.
+            Default: 0.
+        output_padding (int | tuple[int, ...]): The zeros added at the end with `pad_mode` "pad".
+            Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the elements of the window: a number, or
+            one for each axis. Default: 1.
+        group (int): The name of the group of processes; None for all of them. Default: 1.
+        has_bias (bool): Adds a bias. Default: False.
+        weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
+            for that of the layer. Default: None.
+        bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
+            that of the layer. Default: None.
+        dtype (DType | None): The element type of the parameters. Default: float32.
+
+    Raises:
+        TypeError, ValueError: As `Conv2d`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.Conv2dTranspose(3, 4, 5, stride=2)(ms.ops.ones((1, 3, 8, 8))).shape
+        (1, 4, 16, 16)
     """
 
     def __init__(
@@ -455,18 +558,37 @@ class Conv3dTranspose(_Transposed):
     """The transpose of `Conv3d` as a function of its input: (N, C_in, D, H, W) with a weight of
     shape (C_in, C_out / group, *kernel_size).
 
-    `in_channels` and `out_channels` are the numbers of channels, which `group` divides into groups
-    that are convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the
-    kernel's elements) are an int, or one for each axis. `pad_mode` is "same", "valid" or "pad",
-    which removes `padding` elements from each side of the result (an int, or low and high for each
-    axis). `has_bias` adds a bias. `weight_init` and `bias_init` are initializers (None: those of
-    the module docstring), `dtype` is the element type of the parameters. With "pad",
-    `output_padding` adds positions at the end; `data_format` must be "NCDHW". Sizes are those of
-    `Conv2dTranspose` for three axes.
+    Sizes are those of `Conv2dTranspose` for three axes.
 
-    >>> import mycel as ms
-    >>> ms.nn.Conv3dTranspose(2, 3, 3, stride=2)(ms.ops.ones((1, 2, 2, 2, 2))).shape
-    (1, 3, 4, 4, 4)
+    Args:
+        in_channels (int): The number of channels, which `group` divides into groups that are
+            convolved separately.
+        out_channels (int): The number of channels, which `group` divides into groups that are
+            convolved separately.
+        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the window: a number, or one for each axis.
+            Default: 1.
+        pad_mode (str): "same", "valid" or "pad", which removes `padding` elements from each side of
+            the result (an int, or low and high for each axis). Default: "same".
+        padding (int | tuple[int, ...]): The padding of each side: a number, or one for each axis.
+            Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the elements of the window: a number, or
+            one for each axis. Default: 1.
+        group (int): The name of the group of processes; None for all of them. Default: 1.
+        output_padding (int | tuple[int, ...]): With "pad", `output_padding` adds positions at the
+            end. Default: 0.
+        has_bias (bool): Adds a bias. Default: False.
+        weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
+            for that of the layer. Default: None.
+        bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
+            that of the layer. Default: None.
+        data_format (str): Must be "NCDHW". Default: "NCDHW".
+        dtype (DType | None): The element type of the parameters. Default: float32.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.Conv3dTranspose(2, 3, 3, stride=2)(ms.ops.ones((1, 2, 2, 2, 2))).shape
+        (1, 3, 4, 4, 4)
     """
 
     rank = 3

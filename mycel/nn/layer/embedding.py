@@ -34,13 +34,22 @@ class Embedding(Cell):
     """The rows of a table of shape (vocab_size, embedding_size) at integer inputs, as a new last
     axis.
 
-    `embedding_table` is the initializer of the table, `dtype` its element type. The row
-    `padding_idx` starts as zeros; `use_one_hot` computes the look-up as a product. Raises
-    ValueError for a `padding_idx` out of range.
+    Args:
+        vocab_size (int): The number of rows.
+        embedding_size (int): The length of a row.
+        use_one_hot (bool): Whether the look-up is computed as a product. Default: False.
+        embedding_table (Tensor | str | Initializer | float): The initializer of the table. Default:
+            "normal".
+        dtype (DType | None): The element type of the table. Default: float32.
+        padding_idx (int | None): The row that starts as zeros; None for none. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.nn.Embedding(10, 4)(ms.Tensor([[1, 2, 3]])).shape
-    (1, 3, 4)
+    Raises:
+        ValueError: For a `padding_idx` out of range.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.Embedding(10, 4)(ms.Tensor([[1, 2, 3]])).shape
+        (1, 3, 4)
     """
 
     def __init__(
@@ -92,14 +101,28 @@ class EmbeddingLookup(Cell):
     """The rows of a table of shape (vocab_size, embedding_size) at integer inputs, zeros for
     numbers out of range.
 
-    `param_init` is the initializer of the table, `dtype` its element type. Rows of a norm above
-    `max_norm` are scaled to it. `target` ("CPU" or "DEVICE"), `slice_mode`, `manual_shapes` and
-    `sparse` place the parts of a table on devices, and have no effect on one CPU. Raises TypeError
-    or ValueError for arguments that do not fit.
+    Args:
+        vocab_size (int): The number of rows.
+        embedding_size (int): The length of a row.
+        param_init (Tensor | str | Initializer | float): The initializer of the table. Default:
+            "normal".
+        target (str): "CPU" or "DEVICE"; has no effect on one CPU. Default: "CPU".
+        slice_mode (str): How the table is divided over devices; has no effect on one CPU. Default:
+            "batch_slice".
+        manual_shapes (tuple[int, ...] | None): The parts of the table on devices; has no effect on
+            one CPU. Default: None.
+        max_norm (float | None): The norm to which longer rows are scaled; None for no limit.
+            Default: None.
+        sparse (bool): Has no effect on one CPU. Default: True.
+        dtype (DType | None): The element type of the table. Default: float32.
 
-    >>> import mycel as ms
-    >>> ms.nn.EmbeddingLookup(4, 2, "ones")(ms.Tensor([1, 7])).tolist()
-    [[1.0, 1.0], [0.0, 0.0]]
+    Raises:
+        TypeError, ValueError: For arguments that do not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.EmbeddingLookup(4, 2, "ones")(ms.Tensor([1, 7])).tolist()
+        [[1.0, 1.0], [0.0, 0.0]]
     """
 
     BATCH_SLICE, FIELD_SLICE = "batch_slice", "field_slice"
@@ -143,18 +166,37 @@ _SLICES = ("batch_slice", "field_slice", "table_row_slice", "table_column_slice"
 class MultiFieldEmbeddingLookup(EmbeddingLookup):
     """The rows of a table at integer inputs, times weights, combined within each field.
 
-    (N, S) indices, weights and field numbers give (N, field_size, embedding_size). `vocab_size` is
-    the number of rows, `embedding_size` their length, `param_init` the initializer of the table and
-    `dtype` its element type. `operator` is "SUM", "MEAN" (the sum over the sum of the weights'
-    absolute values) or "MAX", over the entries whose weight is not 0; a field without any is zeros,
-    and entries whose field is not in 0 .. field_size - 1 are left out. Rows of a norm above
-    `max_norm` are scaled to it. `feature_num_list`, `target`, `slice_mode` and `sparse` have no
-    effect on one CPU. Raises TypeError or ValueError for arguments that do not fit.
+    (N, S) indices, weights and field numbers give (N, field_size, embedding_size). Only entries
+    whose weight is not 0 count; a field without any is zeros, and entries whose field is not in 0
+    .. field_size - 1 are left out.
 
-    >>> import mycel as ms
-    >>> layer = ms.nn.MultiFieldEmbeddingLookup(4, 1, 2, "ones")
-    >>> layer(ms.Tensor([[1, 2, 3]]), ms.Tensor([[1.0, 2.0, 0.5]]), ms.Tensor([[0, 0, 1]])).tolist()
-    [[[3.0], [0.5]]]
+    Args:
+        vocab_size (int): The number of rows.
+        embedding_size (int): The length of a row.
+        field_size (int): The number of fields.
+        param_init (Tensor | str | Initializer | float): The initializer of the table. Default:
+            "normal".
+        target (str): "CPU" or "DEVICE"; has no effect on one CPU. Default: "CPU".
+        slice_mode (str): How the table is divided over devices; has no effect on one CPU. Default:
+            "batch_slice".
+        feature_num_list (tuple[int, ...] | None): The parts of the table on devices; has no effect
+            on one CPU. Default: None.
+        max_norm (float | None): The norm to which longer rows are scaled; None for no limit.
+            Default: None.
+        sparse (bool): Has no effect on one CPU. Default: True.
+        operator (str): "SUM", "MEAN" (the sum over the sum of the weights' absolute values) or
+            "MAX". Default: "SUM".
+        dtype (DType | None): The element type of the table. Default: float32.
+
+    Raises:
+        TypeError, ValueError: For arguments that do not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> layer = ms.nn.MultiFieldEmbeddingLookup(4, 1, 2, "ones")
+        >>> layer(ms.Tensor([[1, 2, 3]]), ms.Tensor([[1.0, 2.0, 0.5]]), ms.Tensor([[0, 0,
+        ...     1]])).tolist()
+        [[[3.0], [0.5]]]
     """
 
     def __init__(

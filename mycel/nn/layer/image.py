@@ -34,13 +34,22 @@ class Unfold(Cell):
     """The patches of (N, C, H, W) as channels: (N, rows * columns * C, H', W'), the position in the
     patch before the channel.
 
-    `ksizes`, `strides` and `rates` (the distance of a patch's elements) have the form [1, rows,
-    columns, 1]. `padding` "valid" takes whole patches only, "same" adds zeros for ceil(size /
-    stride) of them. Raises ValueError for other forms.
+    Args:
+        ksizes (int | tuple[int, ...]): (the distance of a patch's elements) have the form [1, rows,
+            columns, 1].
+        strides (int | tuple[int, ...]): The step of the window: a number, or one for each axis.
+        rates (tuple[int, ...] | list[int]): The distance of a patch's elements, [1, rows, columns,
+            1].
+        padding (str): "valid" takes whole patches only, "same" adds zeros for ceil(size / stride)
+            of them. Default: "valid".
 
-    >>> import mycel as ms
-    >>> ms.nn.Unfold([1, 2, 2, 1], [1, 2, 2, 1], [1, 2, 2, 1])(ms.ops.ones((2, 3, 6, 6))).shape
-    (2, 12, 2, 2)
+    Raises:
+        ValueError: For other forms.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.Unfold([1, 2, 2, 1], [1, 2, 2, 1], [1, 2, 2, 1])(ms.ops.ones((2, 3, 6, 6))).shape
+        (2, 12, 2, 2)
     """
 
     def __init__(self, ksizes: Any, strides: Any, rates: Any, padding: str = "valid") -> None:
@@ -86,14 +95,20 @@ class Unfold(Cell):
 class Upsample(Cell):
     """(N, C, *spatial) resized to another size or scale; see `ops.interpolate`.
 
-    `size` is the new size or `scale_factor` the factor, an int or float or one for each axis.
-    `mode` is the method, such as "nearest", "linear", "bilinear" or "bicubic"; `align_corners`
-    keeps corner elements in place, and `recompute_scale_factor` computes the factor from the
-    rounded sizes.
+    Args:
+        size (int | tuple[int, ...] | None): The new size. Default: None.
+        scale_factor (float | tuple[float, ...] | None): The factor, an int or float or one for each
+            axis. Default: None.
+        mode (str): The method, such as "nearest", "linear", "bilinear" or "bicubic". Default:
+            "nearest".
+        align_corners (bool | None): Whether corner elements stay in place. Default: None.
+        recompute_scale_factor (bool | None): Whether the factor is computed from the rounded sizes.
+            Default: None.
 
-    >>> import mycel as ms
-    >>> ms.nn.Upsample(size=(4, 4))(ms.ops.ones((1, 3, 2, 2))).shape
-    (1, 3, 4, 4)
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.Upsample(size=(4, 4))(ms.ops.ones((1, 3, 2, 2))).shape
+        (1, 3, 4, 4)
     """
 
     def __init__(
@@ -252,14 +267,21 @@ class SSIM(_Similarity):
     """The structural similarity of pairs of images over Gaussian windows of `filter_size` and
     deviation `filter_sigma` (Wang et al., 2004).
 
-    `max_val` is the largest value of images; `k1` and `k2` are the constants of the module
-    docstring. Raises ValueError for images that differ in shape or type, or are smaller than a
-    window.
+    Args:
+        max_val (float): The largest value of images. Default: 1.0.
+        filter_size (int): The size of the windows. Default: 11.
+        filter_sigma (float): The standard deviation of the windows. Default: 1.5.
+        k1 (float): The constant K1 of the paper. Default: 0.01.
+        k2 (float): The constant K2 of the paper. Default: 0.03.
 
-    >>> import mycel as ms
-    >>> a = ms.ops.ones((1, 3, 16, 16))
-    >>> ms.nn.SSIM()(a, a).tolist()
-    [1.0]
+    Raises:
+        ValueError: For images that differ in shape or type, or are smaller than a window.
+
+    Examples:
+        >>> import mycel as ms
+        >>> a = ms.ops.ones((1, 3, 16, 16))
+        >>> ms.nn.SSIM()(a, a).tolist()
+        [1.0]
     """
 
     def __init__(
@@ -276,13 +298,23 @@ class MSSSIM(_Similarity):
     """The structural similarity of pairs of images at several scales, one for each of
     `power_factors` (Wang et al., 2003).
 
-    `max_val`, `filter_size`, `filter_sigma`, `k1` and `k2` are those of `SSIM`. Raises ValueError
-    for images that are smaller than a window at the last scale.
+    Args:
+        max_val (float): The largest value of images. Default: 1.0.
+        power_factors (tuple[float, ...] | list[float]): The exponents of the scales, one for each.
+            Default: (0.0448, 0.2856, 0.3001, 0.2363, 0.1333).
+        filter_size (int): The size of the windows. Default: 11.
+        filter_sigma (float): The standard deviation of the windows. Default: 1.5.
+        k1 (float): The constant K1 of the paper. Default: 0.01.
+        k2 (float): The constant K2 of the paper. Default: 0.03.
 
-    >>> import mycel as ms
-    >>> a = ms.ops.ones((1, 3, 32, 32))
-    >>> ms.nn.MSSSIM(power_factors=(0.5, 0.5))(a, a).tolist()
-    [1.0]
+    Raises:
+        ValueError: For images that are smaller than a window at the last scale.
+
+    Examples:
+        >>> import mycel as ms
+        >>> a = ms.ops.ones((1, 3, 32, 32))
+        >>> ms.nn.MSSSIM(power_factors=(0.5, 0.5))(a, a).tolist()
+        [1.0]
     """
 
     def __init__(

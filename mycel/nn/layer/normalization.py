@@ -144,15 +144,31 @@ class BatchNorm1d(_BatchNorm):
 
     In training (or always, with `use_batch_statistics`) the statistics are the batch's, and the
     running ones follow: ``running = momentum * running + (1 - momentum) * batch``, with the
-    unbiased variance; otherwise the running ones are used. `num_features` is the number of
-    channels, `eps` is added to the variance, and `affine` trains gamma and beta. `gamma_init`,
-    `beta_init`, `moving_mean_init` and `moving_var_init` initialize gamma, beta and the running
-    statistics; `dtype` is their element type. `data_format` must be "NCHW". Raises ValueError for
-    inputs of another form.
+    unbiased variance; otherwise the running ones are used.
 
-    >>> import mycel as ms
-    >>> ms.nn.BatchNorm1d(3)(ms.ops.ones((2, 3))).shape
-    (2, 3)
+    Args:
+        num_features (int): The number of channels.
+        eps (float): Added to the variance. Default: 1e-05.
+        momentum (float): The weight of the running statistics. Default: 0.9.
+        affine (bool): Whether gamma and beta are trained. Default: True.
+        gamma_init (Tensor | str | Initializer | float): The initializer of gamma. Default: "ones".
+        beta_init (Tensor | str | Initializer | float): The initializer of beta. Default: "zeros".
+        moving_mean_init (Tensor | str | Initializer | float): The initializer of the running mean.
+            Default: "zeros".
+        moving_var_init (Tensor | str | Initializer | float): The initializer of the running
+            variance. Default: "ones".
+        use_batch_statistics (bool | None): Whether the statistics of the batch are used; None for
+            in training only. Default: None.
+        data_format (str): Must be "NCHW". Default: "NCHW".
+        dtype (DType | None): The element type of the parameters. Default: float32.
+
+    Raises:
+        ValueError: For inputs of another form.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.BatchNorm1d(3)(ms.ops.ones((2, 3))).shape
+        (2, 3)
     """
 
     ranks = (2, 3)
@@ -162,24 +178,53 @@ class BatchNorm1d(_BatchNorm):
 class BatchNorm2d(_BatchNorm):
     """Batch normalisation of (N, C, H, W); the arguments and statistics are those of `BatchNorm1d`.
 
-    >>> import mycel as ms
-    >>> ms.nn.BatchNorm2d(3)(ms.ops.ones((2, 3, 4, 4))).shape
-    (2, 3, 4, 4)
+    Args:
+        num_features (int): The number of channels.
+        eps (float): Added to the variance. Default: 1e-05.
+        momentum (float): The weight of the running statistics. Default: 0.9.
+        affine (bool): Whether gamma and beta are trained. Default: True.
+        gamma_init (Tensor | str | Initializer | float): The initializer of gamma. Default: "ones".
+        beta_init (Tensor | str | Initializer | float): The initializer of beta. Default: "zeros".
+        moving_mean_init (Tensor | str | Initializer | float): The initializer of the running mean.
+            Default: "zeros".
+        moving_var_init (Tensor | str | Initializer | float): The initializer of the running
+            variance. Default: "ones".
+        use_batch_statistics (bool | None): Whether the statistics of the batch are used; None for
+            in training only. Default: None.
+        data_format (str): Must be "NCHW". Default: "NCHW".
+        dtype (DType | None): The element type of the parameters. Default: float32.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.BatchNorm2d(3)(ms.ops.ones((2, 3, 4, 4))).shape
+        (2, 3, 4, 4)
     """
 
 
 class BatchNorm3d(Cell):
     """Batch normalisation of (N, C, D, H, W).
 
-    `num_features` is the number of channels, `eps` is added to the variance, and `affine` trains
-    gamma and beta. `gamma_init`, `beta_init`, `moving_mean_init` and `moving_var_init` initialize
-    gamma, beta and the running statistics; `dtype` is their element type. `momentum` is the weight
-    of the running statistics; `use_batch_statistics` chooses whether those of the batch are used
-    (None: in training). The statistics are those of `BatchNorm1d`.
+    The statistics are those of `BatchNorm1d`.
 
-    >>> import mycel as ms
-    >>> ms.nn.BatchNorm3d(3)(ms.ops.ones((2, 3, 4, 4, 4))).shape
-    (2, 3, 4, 4, 4)
+    Args:
+        num_features (int): The number of channels.
+        eps (float): Added to the variance. Default: 1e-05.
+        momentum (float): The weight of the running statistics. Default: 0.9.
+        affine (bool): Whether gamma and beta are trained. Default: True.
+        gamma_init (Tensor | str | Initializer | float): The initializer of gamma. Default: "ones".
+        beta_init (Tensor | str | Initializer | float): The initializer of beta. Default: "zeros".
+        moving_mean_init (Tensor | str | Initializer | float): The initializer of the running mean.
+            Default: "zeros".
+        moving_var_init (Tensor | str | Initializer | float): The initializer of the running
+            variance. Default: "ones".
+        use_batch_statistics (bool | None): Whether the statistics of the batch are used; None for
+            in training only. Default: None.
+        dtype (DType | None): The element type of the parameters. Default: float32.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.BatchNorm3d(3)(ms.ops.ones((2, 3, 4, 4, 4))).shape
+        (2, 3, 4, 4, 4)
     """
 
     def __init__(
@@ -223,17 +268,32 @@ class SyncBatchNorm(_BatchNorm):
     """Batch normalisation of (N, C) or (N, C, H, W) with statistics over the batches of all
     processes, which are as if they were one batch; see `BatchNorm1d`.
 
-    `num_features` is the number of channels, `eps` is added to the variance, and `affine` trains
-    gamma and beta. `gamma_init`, `beta_init`, `moving_mean_init` and `moving_var_init` initialize
-    gamma, beta and the running statistics; `dtype` is their element type. `momentum` is the weight
-    of the running statistics; `use_batch_statistics` chooses whether those of the batch are used
-    (None: in training). `process_groups`, lists of the numbers of processes that share their
-    statistics, is None for all; others raise ValueError unless each process is in one list. Outside
-    of them, and in a group of one, the statistics are the process's own.
+    Outside of the groups, and in a group of one, the statistics are the process's own.
 
-    >>> import mycel as ms
-    >>> ms.nn.SyncBatchNorm(3)(ms.ops.ones((2, 3, 4, 4))).shape
-    (2, 3, 4, 4)
+    Args:
+        num_features (int): The number of channels.
+        eps (float): Added to the variance. Default: 1e-05.
+        momentum (float): The weight of the running statistics. Default: 0.9.
+        affine (bool): Whether gamma and beta are trained. Default: True.
+        gamma_init (Tensor | str | Initializer | float): The initializer of gamma. Default: "ones".
+        beta_init (Tensor | str | Initializer | float): The initializer of beta. Default: "zeros".
+        moving_mean_init (Tensor | str | Initializer | float): The initializer of the running mean.
+            Default: "zeros".
+        moving_var_init (Tensor | str | Initializer | float): The initializer of the running
+            variance. Default: "ones".
+        use_batch_statistics (bool | None): Whether the statistics of the batch are used; None for
+            in training only. Default: None.
+        process_groups (list[list[int]] | None): The numbers of the processes that share their
+            statistics, by groups; None for all. Default: None.
+        dtype (DType | None): The element type of the parameters. Default: float32.
+
+    Raises:
+        ValueError: Unless each process is in one of the groups.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.SyncBatchNorm(3)(ms.ops.ones((2, 3, 4, 4))).shape
+        (2, 3, 4, 4)
     """
 
     ranks = (2, 4)
@@ -309,13 +369,22 @@ class SyncBatchNorm(_BatchNorm):
 class LayerNorm(Cell):
     """Layer normalisation (Ba et al., 2016) over the axes from `begin_norm_axis` on.
 
-    gamma and beta have the shape `normalized_shape` and apply to the axes from `begin_params_axis`
-    on; `gamma_init` and `beta_init` initialize them, with element type `dtype`. `epsilon` is added
-    to the variance. Raises TypeError for a shape that is no tuple or list of ints.
+    Args:
+        normalized_shape (int | Sequence[int]): The shape of gamma and beta.
+        begin_norm_axis (int): The first of the axes that are normalised. Default: -1.
+        begin_params_axis (int): The first of the axes that gamma and beta apply to. Default: -1.
+        gamma_init (Tensor | str | Initializer | float): The initializer of gamma. Default: "ones".
+        beta_init (Tensor | str | Initializer | float): The initializer of beta. Default: "zeros".
+        epsilon (float): Added to the variance. Default: 1e-07.
+        dtype (DType | None): The element type of the parameters. Default: float32.
 
-    >>> import mycel as ms
-    >>> ms.nn.LayerNorm((3,))(ms.Tensor([[1.0, 2.0, 3.0]])).asnumpy().round(3)
-    array([[-1.225,  0.   ,  1.225]], dtype=float32)
+    Raises:
+        TypeError: For a shape that is no tuple or list of ints.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.LayerNorm((3,))(ms.Tensor([[1.0, 2.0, 3.0]])).asnumpy().round(3)
+        array([[-1.225,  0.   ,  1.225]], dtype=float32)
     """
 
     def __init__(
@@ -370,13 +439,23 @@ class GroupNorm(Cell):
     """Group normalisation (Wu and He, 2018) of (N, C, *spatial) over `num_groups` groups of
     channels.
 
-    `num_channels` is C, `eps` is added to the variance, and `affine` trains gamma and beta.
-    `gamma_init` and `beta_init` initialize them, with element type `dtype`. Raises ValueError where
-    the groups do not divide the channels or the input has another number of channels.
+    Args:
+        num_groups (int): The number of groups of channels.
+        num_channels (int): The number of channels C.
+        eps (float): Added to the variance. Default: 1e-05.
+        affine (bool): Whether gamma and beta are trained. Default: True.
+        gamma_init (Tensor | str | Initializer | float): The initializer of gamma. Default: "ones".
+        beta_init (Tensor | str | Initializer | float): The initializer of beta. Default: "zeros".
+        dtype (DType | None): The element type of gamma and beta. Default: float32.
 
-    >>> import mycel as ms
-    >>> ms.nn.GroupNorm(2, 4)(ms.ops.ones((1, 4, 3, 3))).shape
-    (1, 4, 3, 3)
+    Raises:
+        ValueError: If the groups do not divide the channels or the input has another number of
+            channels.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.GroupNorm(2, 4)(ms.ops.ones((1, 4, 3, 3))).shape
+        (1, 4, 3, 3)
     """
 
     def __init__(
@@ -454,14 +533,26 @@ class InstanceNorm1d(_InstanceNorm):
     """Instance normalisation (Ulyanov et al., 2016) of (N, C, L), with statistics of each sample
     and channel.
 
-    `num_features` is the number of channels, `eps` is added to the variance, and `affine` trains
-    gamma and beta. `gamma_init` and `beta_init` initialize them, with element type `dtype`. The
-    running statistics are updated in training but never used: they move towards the mean over the
-    batch with weight `momentum`. Raises ValueError for inputs of another form.
+    The running statistics are updated in training but never used: they move towards the mean over
+    the batch with weight `momentum`.
 
-    >>> import mycel as ms
-    >>> ms.nn.InstanceNorm1d(3)(ms.ops.ones((2, 3, 4))).shape
-    (2, 3, 4)
+    Args:
+        num_features (int): The number of channels.
+        eps (float): Added to the variance. Default: 1e-05.
+        momentum (float): The weight of the statistics of the batch in the running ones. Default:
+            0.1.
+        affine (bool): Whether gamma and beta are trained. Default: True.
+        gamma_init (Tensor | str | Initializer | float): The initializer of gamma. Default: "ones".
+        beta_init (Tensor | str | Initializer | float): The initializer of beta. Default: "zeros".
+        dtype (DType | None): The element type of the parameters. Default: float32.
+
+    Raises:
+        ValueError: For inputs of another form.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.InstanceNorm1d(3)(ms.ops.ones((2, 3, 4))).shape
+        (2, 3, 4)
     """
 
     rank = 3
@@ -472,9 +563,20 @@ class InstanceNorm2d(_InstanceNorm):
     """Instance normalisation of (N, C, H, W); the arguments and statistics are those of
     `InstanceNorm1d`.
 
-    >>> import mycel as ms
-    >>> ms.nn.InstanceNorm2d(3)(ms.ops.ones((2, 3, 4, 4))).shape
-    (2, 3, 4, 4)
+    Args:
+        num_features (int): The number of channels.
+        eps (float): Added to the variance. Default: 1e-05.
+        momentum (float): The weight of the statistics of the batch in the running ones. Default:
+            0.1.
+        affine (bool): Whether gamma and beta are trained. Default: True.
+        gamma_init (Tensor | str | Initializer | float): The initializer of gamma. Default: "ones".
+        beta_init (Tensor | str | Initializer | float): The initializer of beta. Default: "zeros".
+        dtype (DType | None): The element type of the parameters. Default: float32.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.InstanceNorm2d(3)(ms.ops.ones((2, 3, 4, 4))).shape
+        (2, 3, 4, 4)
     """
 
 
@@ -482,9 +584,20 @@ class InstanceNorm3d(_InstanceNorm):
     """Instance normalisation of (N, C, D, H, W); the arguments and statistics are those of
     `InstanceNorm1d`.
 
-    >>> import mycel as ms
-    >>> ms.nn.InstanceNorm3d(3)(ms.ops.ones((2, 3, 4, 4, 4))).shape
-    (2, 3, 4, 4, 4)
+    Args:
+        num_features (int): The number of channels.
+        eps (float): Added to the variance. Default: 1e-05.
+        momentum (float): The weight of the statistics of the batch in the running ones. Default:
+            0.1.
+        affine (bool): Whether gamma and beta are trained. Default: True.
+        gamma_init (Tensor | str | Initializer | float): The initializer of gamma. Default: "ones".
+        beta_init (Tensor | str | Initializer | float): The initializer of beta. Default: "zeros".
+        dtype (DType | None): The element type of the parameters. Default: float32.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.InstanceNorm3d(3)(ms.ops.ones((2, 3, 4, 4, 4))).shape
+        (2, 3, 4, 4, 4)
     """
 
     rank = 5
@@ -496,11 +609,19 @@ class LRN(Cell):
     `ops.lrn`.
 
     Each element is divided by (`bias` + `alpha` * s) ** `beta`, where s is the sum of squares of
-    the channels within `depth_radius`. `norm_region` must be "ACROSS_CHANNELS".
+    the channels within `depth_radius`.
 
-    >>> import mycel as ms
-    >>> ms.nn.LRN()(ms.ops.ones((1, 3, 2, 2))).shape
-    (1, 3, 2, 2)
+    Args:
+        depth_radius (int): How far channels count on both sides. Default: 5.
+        bias (float): What is added to the sum. Default: 1.0.
+        alpha (float): The factor of the sum. Default: 1.0.
+        beta (float): The exponent. Default: 0.5.
+        norm_region (str): Must be "ACROSS_CHANNELS". Default: "ACROSS_CHANNELS".
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.LRN()(ms.ops.ones((1, 3, 2, 2))).shape
+        (1, 3, 2, 2)
     """
 
     def __init__(

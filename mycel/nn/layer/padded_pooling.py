@@ -31,13 +31,19 @@ class _Windows(Cell):
 class AvgPool1dExt(_Windows):
     """The mean of each window of (N, C, L) or (C, L).
 
-    `kernel_size` and `stride` (None: the window) are an int, or one for each axis; `padding` is
-    added on both sides, and `ceil_mode` adds a window where elements are left over at the end.
-    Padding counts as zeros unless `count_include_pad` is False.
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
+        stride (int | tuple[int, ...] | None): The step of the window: a number, or one for each
+            axis. Default: None.
+        padding (int | tuple[int, ...]): Added on both sides. Default: 0.
+        ceil_mode (bool): Adds a window where elements are left over at the end. Default: False.
+        count_include_pad (bool): Padding counts as zeros unless `count_include_pad` is False.
+            Default: True.
 
-    >>> import mycel as ms
-    >>> ms.nn.AvgPool1dExt(2)(ms.Tensor([[[1.0, 3.0]]])).tolist()
-    [[[2.0]]]
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.AvgPool1dExt(2)(ms.Tensor([[[1.0, 3.0]]])).tolist()
+        [[[2.0]]]
     """
 
     def __init__(
@@ -87,14 +93,20 @@ class _Divided(_Windows):
 class AvgPool2dExt(_Divided):
     """The mean of each window of (N, C, H, W) or (C, H, W).
 
-    `kernel_size` and `stride` (None: the window) are an int, or one for each axis; `padding` is
-    added on both sides, and `ceil_mode` adds a window where elements are left over at the end.
-    Padding counts as zeros unless `count_include_pad` is False. `divisor_override` divides the sum
-    instead of the count.
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
+        stride (int | tuple[int, ...] | None): The step of the window: a number, or one for each
+            axis. Default: None.
+        padding (int | tuple[int, ...]): Added on both sides. Default: 0.
+        ceil_mode (bool): Adds a window where elements are left over at the end. Default: False.
+        count_include_pad (bool): Padding counts as zeros unless `count_include_pad` is False.
+            Default: True.
+        divisor_override (int | None): Divides the sum instead of the count. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.nn.AvgPool2dExt((1, 2))(ms.Tensor([[[[1.0, 3.0]]]])).tolist()
-    [[[[2.0]]]]
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.AvgPool2dExt((1, 2))(ms.Tensor([[[[1.0, 3.0]]]])).tolist()
+        [[[[2.0]]]]
     """
 
     def construct(self, input: Tensor) -> Tensor:
@@ -113,14 +125,20 @@ class AvgPool2dExt(_Divided):
 class AvgPool3dExt(_Divided):
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W).
 
-    `kernel_size` and `stride` (None: the window) are an int, or one for each axis; `padding` is
-    added on both sides, and `ceil_mode` adds a window where elements are left over at the end.
-    Padding counts as zeros unless `count_include_pad` is False. `divisor_override` divides the sum
-    instead of the count.
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
+        stride (int | tuple[int, ...] | None): The step of the window: a number, or one for each
+            axis. Default: None.
+        padding (int | tuple[int, ...]): Added on both sides. Default: 0.
+        ceil_mode (bool): Adds a window where elements are left over at the end. Default: False.
+        count_include_pad (bool): Padding counts as zeros unless `count_include_pad` is False.
+            Default: True.
+        divisor_override (int | None): Divides the sum instead of the count. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.nn.AvgPool3dExt(2)(ms.ops.ones((1, 1, 2, 2, 2))).tolist()
-    [[[[[1.0]]]]]
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.AvgPool3dExt(2)(ms.ops.ones((1, 1, 2, 2, 2))).tolist()
+        [[[[[1.0]]]]]
     """
 
     def construct(self, input: Tensor) -> Tensor:
@@ -140,13 +158,21 @@ class MaxPool2dExt(_Windows):
     """The largest element of each window of (N, C, H, W) or (C, H, W); with `return_indices` also
     its position in H * W.
 
-    `kernel_size` and `stride` (None: the window) are an int, or one for each axis; `padding` is
-    added on both sides, and `ceil_mode` adds a window where elements are left over at the end.
-    `dilation` is the distance of a window's elements.
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
+            Default: 1.
+        stride (int | tuple[int, ...] | None): The step of the window: a number, or one for each
+            axis. Default: None.
+        padding (int | tuple[int, ...]): Added on both sides. Default: 0.
+        dilation (int | tuple[int, ...]): The distance of a window's elements. Default: 1.
+        return_indices (bool): Whether to return the positions of the elements as well. Default:
+            False.
+        ceil_mode (bool): Adds a window where elements are left over at the end. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.nn.MaxPool2dExt((1, 2), return_indices=True)(ms.Tensor([[[[1.0, 3.0]]]]))[1].tolist()
-    [[[[1]]]]
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.MaxPool2dExt((1, 2), return_indices=True)(ms.Tensor([[[[1.0, 3.0]]]]))[1].tolist()
+        [[[[1]]]]
     """
 
     def __init__(

@@ -142,15 +142,29 @@ class MaxPool1d(_MaxPool):
     """The largest element of each window over (N, C, L); with `return_indices` also its position
     along L.
 
-    `kernel_size` and `stride` are an int, or one for each axis. `pad_mode` is "valid", "same" or
-    "pad", which adds `padding` elements on both sides, at most half of the window. `ceil_mode` adds
-    a window where elements are left over at the end. `dilation` is the distance of a window's
-    elements; it, `ceil_mode` and `return_indices` need `pad_mode` "pad". Raises TypeError or
-    ValueError for arguments that do not fit together.
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+            Default: 1.
+        stride (int | tuple[int, ...]): The step of the window: an int, or one for each axis; None,
+            where it may be, for that of the window. Default: 1.
+        pad_mode (str): "valid", "same" or "pad", which adds `padding` elements on both sides, at
+            most half of the window. Default: "valid".
+        padding (int | tuple[int, ...]): The elements added on both sides, at most half of the
+            window: an int, or one for each axis. Default: 0.
+        dilation (int | tuple[int, ...]): The distance of a window's elements; other than 1 it needs
+            `pad_mode` "pad". Default: 1.
+        return_indices (bool): Whether the positions are returned as well; needs `pad_mode` "pad".
+            Default: False.
+        ceil_mode (bool): Whether a window is added where elements are left over at the end; needs
+            `pad_mode` "pad". Default: False.
 
-    >>> import mycel as ms
-    >>> ms.nn.MaxPool1d(2, 2)(ms.Tensor([[[1.0, 3.0, 2.0, 0.0]]])).tolist()
-    [[[3.0, 2.0]]]
+    Raises:
+        TypeError, ValueError: For arguments that do not fit together.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.MaxPool1d(2, 2)(ms.Tensor([[[1.0, 3.0, 2.0, 0.0]]])).tolist()
+        [[[3.0, 2.0]]]
     """
 
     rank = 1
@@ -172,15 +186,30 @@ class MaxPool2d(_MaxPool):
     """The largest element of each window over (N, C, H, W); with `return_indices` also its position
     in H * W.
 
-    `kernel_size` and `stride` are an int, or one for each axis. `pad_mode` is "valid", "same" or
-    "pad", which adds `padding` elements on both sides, at most half of the window. `ceil_mode` adds
-    a window where elements are left over at the end. `dilation` is the distance of a window's
-    elements; it, `ceil_mode` and `return_indices` need `pad_mode` "pad". `data_format` must be
-    "NCHW". Raises TypeError or ValueError for arguments that do not fit together.
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+            Default: 1.
+        stride (int | tuple[int, ...]): The step of the window: an int, or one for each axis; None,
+            where it may be, for that of the window. Default: 1.
+        pad_mode (str): "valid", "same" or "pad", which adds `padding` elements on both sides, at
+            most half of the window. Default: "valid".
+        padding (int | tuple[int, ...]): The elements added on both sides, at most half of the
+            window: an int, or one for each axis. Default: 0.
+        dilation (int | tuple[int, ...]): The distance of a window's elements; other than 1 it needs
+            `pad_mode` "pad". Default: 1.
+        return_indices (bool): Whether the positions are returned as well; needs `pad_mode` "pad".
+            Default: False.
+        ceil_mode (bool): Whether a window is added where elements are left over at the end; needs
+            `pad_mode` "pad". Default: False.
+        data_format (str): Must be "NCHW". Default: "NCHW".
 
-    >>> import mycel as ms
-    >>> ms.nn.MaxPool2d(2, 2)(ms.ops.ones((1, 3, 6, 6))).shape
-    (1, 3, 3, 3)
+    Raises:
+        TypeError, ValueError: For arguments that do not fit together.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.MaxPool2d(2, 2)(ms.ops.ones((1, 3, 6, 6))).shape
+        (1, 3, 3, 3)
     """
 
     def __init__(
@@ -201,15 +230,29 @@ class MaxPool3d(_MaxPool):
     """The largest element of each window over (N, C, D, H, W); with `return_indices` also its
     position in D * H * W.
 
-    `kernel_size` and `stride` are an int, or one for each axis. `pad_mode` is "valid", "same" or
-    "pad", which adds `padding` elements on both sides, at most half of the window. `ceil_mode` adds
-    a window where elements are left over at the end. `dilation` is the distance of a window's
-    elements; it, `ceil_mode` and `return_indices` need `pad_mode` "pad". Raises TypeError or
-    ValueError for arguments that do not fit together.
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+            Default: 1.
+        stride (int | tuple[int, ...]): The step of the window: an int, or one for each axis; None,
+            where it may be, for that of the window. Default: 1.
+        pad_mode (str): "valid", "same" or "pad", which adds `padding` elements on both sides, at
+            most half of the window. Default: "valid".
+        padding (int | tuple[int, ...]): The elements added on both sides, at most half of the
+            window: an int, or one for each axis. Default: 0.
+        dilation (int | tuple[int, ...]): The distance of a window's elements; other than 1 it needs
+            `pad_mode` "pad". Default: 1.
+        return_indices (bool): Whether the positions are returned as well; needs `pad_mode` "pad".
+            Default: False.
+        ceil_mode (bool): Whether a window is added where elements are left over at the end; needs
+            `pad_mode` "pad". Default: False.
 
-    >>> import mycel as ms
-    >>> ms.nn.MaxPool3d(2, 2)(ms.ops.ones((1, 3, 4, 4, 4))).shape
-    (1, 3, 2, 2, 2)
+    Raises:
+        TypeError, ValueError: For arguments that do not fit together.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.MaxPool3d(2, 2)(ms.ops.ones((1, 3, 4, 4, 4))).shape
+        (1, 3, 2, 2, 2)
     """
 
     rank = 3
@@ -270,15 +313,26 @@ class _AvgPool(_Pool):
 class AvgPool1d(_AvgPool):
     """The mean of each window over (N, C, L).
 
-    `kernel_size` and `stride` are an int, or one for each axis. `pad_mode` is "valid", "same" or
-    "pad", which adds `padding` elements on both sides, at most half of the window. `ceil_mode` adds
-    a window where elements are left over at the end. Padding counts as zeros unless
-    `count_include_pad` is False. Raises TypeError or ValueError for arguments that do not fit
-    together.
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+            Default: 1.
+        stride (int | tuple[int, ...]): The step of the window: an int, or one for each axis; None,
+            where it may be, for that of the window. Default: 1.
+        pad_mode (str): "valid", "same" or "pad", which adds `padding` elements on both sides, at
+            most half of the window. Default: "valid".
+        padding (int | tuple[int, ...]): The elements added on both sides, at most half of the
+            window: an int, or one for each axis. Default: 0.
+        ceil_mode (bool): Whether a window is added where elements are left over at the end.
+            Default: False.
+        count_include_pad (bool): Whether padding counts as zeros in the mean. Default: True.
 
-    >>> import mycel as ms
-    >>> ms.nn.AvgPool1d(2, 2)(ms.Tensor([[[1.0, 3.0, 2.0, 0.0]]])).tolist()
-    [[[2.0, 1.0]]]
+    Raises:
+        TypeError, ValueError: For arguments that do not fit together.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.AvgPool1d(2, 2)(ms.Tensor([[[1.0, 3.0, 2.0, 0.0]]])).tolist()
+        [[[2.0, 1.0]]]
     """
 
     rank = 1
@@ -298,16 +352,29 @@ class AvgPool1d(_AvgPool):
 class AvgPool2d(_AvgPool):
     """The mean of each window over (N, C, H, W).
 
-    `kernel_size` and `stride` are an int, or one for each axis. `pad_mode` is "valid", "same" or
-    "pad", which adds `padding` elements on both sides, at most half of the window. `ceil_mode` adds
-    a window where elements are left over at the end. Padding counts as zeros unless
-    `count_include_pad` is False. `divisor_override` divides the sum instead of the count.
-    `data_format` must be "NCHW". Raises TypeError or ValueError for arguments that do not fit
-    together.
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+            Default: 1.
+        stride (int | tuple[int, ...]): The step of the window: an int, or one for each axis; None,
+            where it may be, for that of the window. Default: 1.
+        pad_mode (str): "valid", "same" or "pad", which adds `padding` elements on both sides, at
+            most half of the window. Default: "valid".
+        padding (int | tuple[int, ...]): The elements added on both sides, at most half of the
+            window: an int, or one for each axis. Default: 0.
+        ceil_mode (bool): Whether a window is added where elements are left over at the end.
+            Default: False.
+        count_include_pad (bool): Whether padding counts as zeros in the mean. Default: True.
+        divisor_override (int | None): What sums are divided by instead of the count; None for the
+            count. Default: None.
+        data_format (str): Must be "NCHW". Default: "NCHW".
 
-    >>> import mycel as ms
-    >>> ms.nn.AvgPool2d(2, 2)(ms.ops.ones((1, 3, 6, 6))).shape
-    (1, 3, 3, 3)
+    Raises:
+        TypeError, ValueError: For arguments that do not fit together.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.AvgPool2d(2, 2)(ms.ops.ones((1, 3, 6, 6))).shape
+        (1, 3, 3, 3)
     """
 
     def __init__(
@@ -329,14 +396,25 @@ class AvgPool2d(_AvgPool):
 class AvgPool3d(_AvgPool):
     """The mean of each window over (N, C, D, H, W).
 
-    `kernel_size` and `stride` are an int, or one for each axis. `pad_mode` is "valid", "same" or
-    "pad", which adds `padding` elements on both sides, at most half of the window. `ceil_mode` adds
-    a window where elements are left over at the end. Padding counts as zeros unless
-    `count_include_pad` is False. `divisor_override` divides the sum instead of the count.
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+            Default: 1.
+        stride (int | tuple[int, ...]): The step of the window: an int, or one for each axis; None,
+            where it may be, for that of the window. Default: 1.
+        pad_mode (str): "valid", "same" or "pad", which adds `padding` elements on both sides, at
+            most half of the window. Default: "valid".
+        padding (int | tuple[int, ...]): The elements added on both sides, at most half of the
+            window: an int, or one for each axis. Default: 0.
+        ceil_mode (bool): Whether a window is added where elements are left over at the end.
+            Default: False.
+        count_include_pad (bool): Whether padding counts as zeros in the mean. Default: True.
+        divisor_override (int | None): What sums are divided by instead of the count; None for the
+            count. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.nn.AvgPool3d(2, 2)(ms.ops.ones((1, 3, 4, 4, 4))).shape
-    (1, 3, 2, 2, 2)
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.AvgPool3d(2, 2)(ms.ops.ones((1, 3, 4, 4, 4))).shape
+        (1, 3, 2, 2, 2)
     """
 
     rank = 3

@@ -83,13 +83,23 @@ class RNNCell(_Step):
     """One step of an Elman network (Elman, 1990): ``tanh(x @ weight_ih.T + bias_ih + h @
     weight_hh.T + bias_hh)``, or relu instead of tanh.
 
-    x is (batch, input_size), `hx` and the result are (batch, hidden_size). `has_bias` adds the
-    biases; weights of element type `dtype` start uniformly in ±1 / sqrt(hidden_size). Raises
-    ValueError for other shapes and for a nonlinearity other than "tanh" and "relu".
+    x is (batch, input_size), `hx` and the result are (batch, hidden_size). Weights start uniformly
+    in ±1 / sqrt(hidden_size).
 
-    >>> import mycel as ms
-    >>> ms.nn.RNNCell(3, 4)(ms.ops.ones((2, 3)), ms.ops.zeros((2, 4))).shape
-    (2, 4)
+    Args:
+        input_size (int): The size of the features that come in.
+        hidden_size (int): The size of the hidden state.
+        has_bias (bool): Whether the biases are added. Default: True.
+        nonlinearity (str): "tanh" or "relu". Default: "tanh".
+        dtype (DType | None): The element type of the parameters. Default: float32.
+
+    Raises:
+        ValueError: For other shapes and for a nonlinearity other than "tanh" and "relu".
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.RNNCell(3, 4)(ms.ops.ones((2, 3)), ms.ops.zeros((2, 4))).shape
+        (2, 4)
     """
 
     def __init__(
@@ -114,12 +124,21 @@ class GRUCell(_Step):
     with h.
 
     x is (batch, input_size), `hx` and the result are (batch, hidden_size); the weights hold the
-    gates r, z, n. `has_bias` adds the biases, and `dtype` is the element type of the parameters.
-    Raises ValueError for other shapes.
+    gates r, z, n.
 
-    >>> import mycel as ms
-    >>> ms.nn.GRUCell(3, 4)(ms.ops.ones((2, 3)), ms.ops.zeros((2, 4))).shape
-    (2, 4)
+    Args:
+        input_size (int): The size of the features that come in.
+        hidden_size (int): The size of the hidden state.
+        has_bias (bool): Whether the biases are added. Default: True.
+        dtype (DType | None): The element type of the parameters. Default: float32.
+
+    Raises:
+        ValueError: For other shapes.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.GRUCell(3, 4)(ms.ops.ones((2, 3)), ms.ops.zeros((2, 4))).shape
+        (2, 4)
     """
 
     mode = "gru"
@@ -136,15 +155,24 @@ class LSTMCell(_Step):
     """One step of a long short-term memory (Hochreiter and Schmidhuber, 1997).
 
     x is (batch, input_size), `hx` the pair (h, c) of (batch, hidden_size), and the result the next
-    such pair; the weights hold the gates i, f, g, o. `has_bias` adds the biases, and `dtype` is the
-    element type of the parameters. Raises TypeError where `hx` is no pair, ValueError for other
-    shapes.
+    such pair; the weights hold the gates i, f, g, o.
 
-    >>> import mycel as ms
-    >>> state = (ms.ops.zeros((2, 4)), ms.ops.zeros((2, 4)))
-    >>> h, c = ms.nn.LSTMCell(3, 4)(ms.ops.ones((2, 3)), state)
-    >>> h.shape, c.shape
-    ((2, 4), (2, 4))
+    Args:
+        input_size (int): The size of the features that come in.
+        hidden_size (int): The size of the hidden state.
+        has_bias (bool): Whether the biases are added. Default: True.
+        dtype (DType | None): The element type of the parameters. Default: float32.
+
+    Raises:
+        TypeError: If `hx` is no pair.
+        ValueError: For other shapes.
+
+    Examples:
+        >>> import mycel as ms
+        >>> state = (ms.ops.zeros((2, 4)), ms.ops.zeros((2, 4)))
+        >>> h, c = ms.nn.LSTMCell(3, 4)(ms.ops.ones((2, 3)), state)
+        >>> h.shape, c.shape
+        ((2, 4), (2, 4))
     """
 
     mode = "lstm"

@@ -62,13 +62,22 @@ class DenseThor(Dense, SavesFactors):
     """`Dense` that records the second moments of its inputs and output gradients for
     `mycel.nn.thor`.
 
-    `in_channels`, `out_channels`, `weight_init`, `bias_init`, `has_bias` and `activation` are those
-    of `Dense`.
+    Args:
+        in_channels (int): The size of the last axis of the input.
+        out_channels (int): The size of the last axis of the result.
+        weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
+            for ``HeUniform(sqrt(5))``. Default: "normal".
+        bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
+            ``Uniform(1 / sqrt(in_channels))``. Default: "zeros".
+        has_bias (bool): Whether a bias is added. Default: True.
+        activation (str | Cell | Callable[[Tensor], Tensor] | None): A name, a Cell, an operation as
+            an object or None; a name in the place of `has_bias` is the activation. Default: None.
 
-    >>> import mycel as ms
-    >>> net = ms.nn.DenseThor(3, 4, weight_init="ones")
-    >>> net(ms.Tensor([[1.0, 2.0, 3.0]])).tolist(), net.matrix_a[2].tolist()
-    ([[6.0, 6.0, 6.0, 6.0]], [3.0, 6.0, 9.0])
+    Examples:
+        >>> import mycel as ms
+        >>> net = ms.nn.DenseThor(3, 4, weight_init="ones")
+        >>> net(ms.Tensor([[1.0, 2.0, 3.0]])).tolist(), net.matrix_a[2].tolist()
+        ([[6.0, 6.0, 6.0, 6.0]], [3.0, 6.0, 9.0])
     """
 
     def __init__(
@@ -95,14 +104,31 @@ class Conv2dThor(Conv2d, SavesFactors):
     """`Conv2d` that records the second moments of its patches and output gradients, and the number
     of positions, for `mycel.nn.thor`.
 
-    `in_channels`, `out_channels`, `kernel_size`, `stride`, `pad_mode`, `padding`, `dilation`,
-    `group`, `has_bias`, `weight_init` and `bias_init` are those of `Conv2d`. With several groups
-    nothing is recorded.
+    With several groups nothing is recorded.
 
-    >>> import mycel as ms
-    >>> net = ms.nn.Conv2dThor(1, 2, 2, pad_mode="valid", weight_init="ones")
-    >>> net(ms.ops.ones((1, 1, 3, 3))).shape, net.matrix_a.shape, net.a_normalizer.tolist()
-    ((1, 2, 2, 2), (4, 4), [4.0])
+    Args:
+        in_channels (int): The number of channels that come in.
+        out_channels (int): The number of channels that come out.
+        kernel_size (int | tuple[int, ...]): The size of the kernel: an int, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the kernel: an int, or one for each axis.
+            Default: 1.
+        pad_mode (str): "same", "valid" or "pad", which adds `padding` zeros on each side. Default:
+            "same".
+        padding (int | tuple[int, ...]): The zeros on each side with `pad_mode` "pad". Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the kernel's elements: an int, or one for
+            each axis. Default: 1.
+        group (int): The number of groups of channels that are convolved separately. Default: 1.
+        has_bias (bool): Whether a bias is added. Default: False.
+        weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
+            for that of the layer. Default: "normal".
+        bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
+            that of the layer. Default: "zeros".
+
+    Examples:
+        >>> import mycel as ms
+        >>> net = ms.nn.Conv2dThor(1, 2, 2, pad_mode="valid", weight_init="ones")
+        >>> net(ms.ops.ones((1, 1, 3, 3))).shape, net.matrix_a.shape, net.a_normalizer.tolist()
+        ((1, 2, 2, 2), (4, 4), [4.0])
     """
 
     def __init__(
@@ -181,13 +207,20 @@ class EmbeddingThor(Embedding, _Rows):
     """`Embedding` that records how often each row is used and the second moment of the rows'
     gradients for `mycel.nn.thor`.
 
-    `vocab_size`, `embedding_size`, `use_one_hot`, `embedding_table`, `dtype` and `padding_idx` are
-    those of `Embedding`.
+    Args:
+        vocab_size (int): The number of rows.
+        embedding_size (int): The length of a row.
+        use_one_hot (bool): Whether the look-up is computed as a product. Default: False.
+        embedding_table (Tensor | str | Initializer | float): The initializer of the table. Default:
+            "normal".
+        dtype (DType | None): The element type of the table. Default: float32.
+        padding_idx (int | None): The row that starts as zeros; None for none. Default: None.
 
-    >>> import mycel as ms
-    >>> net = ms.nn.EmbeddingThor(3, 2)
-    >>> net(ms.Tensor([[1, 2, 1]])).shape, net.matrix_a.tolist()
-    ((1, 3, 2), [0.0, 2.0, 1.0])
+    Examples:
+        >>> import mycel as ms
+        >>> net = ms.nn.EmbeddingThor(3, 2)
+        >>> net(ms.Tensor([[1, 2, 1]])).shape, net.matrix_a.tolist()
+        ((1, 3, 2), [0.0, 2.0, 1.0])
     """
 
     def __init__(
@@ -211,13 +244,25 @@ class EmbeddingLookupThor(EmbeddingLookup, _Rows):
     """`EmbeddingLookup` that records how often each row is used and the second moment of the rows'
     gradients for `mycel.nn.thor`.
 
-    `vocab_size`, `embedding_size`, `param_init`, `target`, `slice_mode`, `manual_shapes`,
-    `max_norm` and `sparse` are those of `EmbeddingLookup`.
+    Args:
+        vocab_size (int): The number of rows.
+        embedding_size (int): The length of a row.
+        param_init (Tensor | str | Initializer | float): The initializer of the table. Default:
+            "normal".
+        target (str): "CPU" or "DEVICE"; has no effect on one CPU. Default: "CPU".
+        slice_mode (str): How the table is divided over devices; has no effect on one CPU. Default:
+            "batch_slice".
+        manual_shapes (tuple[int, ...] | None): The parts of the table on devices; has no effect on
+            one CPU. Default: None.
+        max_norm (float | None): The norm to which longer rows are scaled; None for no limit.
+            Default: None.
+        sparse (bool): Has no effect on one CPU. Default: True.
 
-    >>> import mycel as ms
-    >>> net = ms.nn.EmbeddingLookupThor(3, 2)
-    >>> net(ms.Tensor([1, 2, 1])).shape, net.matrix_a.tolist()
-    ((3, 2), [0.0, 2.0, 1.0])
+    Examples:
+        >>> import mycel as ms
+        >>> net = ms.nn.EmbeddingLookupThor(3, 2)
+        >>> net(ms.Tensor([1, 2, 1])).shape, net.matrix_a.tolist()
+        ((3, 2), [0.0, 2.0, 1.0])
     """
 
     def __init__(

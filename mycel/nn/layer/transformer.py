@@ -57,18 +57,28 @@ class MultiheadAttention(Cell):
     """Attention in `num_heads` subspaces of the features, with projections before and after
     (Vaswani et al., 2017).
 
-    The features of keys and values are `kdim` and `vdim` where they differ from `embed_dim`.
-    `has_bias` adds biases to the projections, `add_bias_kv` appends a learnt key and value,
-    `add_zero_attn` zeros. In training weights are dropped with probability `dropout`. `batch_first`
-    puts the batch before the length, and `dtype` is the element type of the parameters. Raises
-    ValueError where `embed_dim` does not divide into the heads, and for shapes and masks that do
-    not fit.
+    Args:
+        embed_dim (int): The number of features, which `num_heads` divides.
+        num_heads (int): The number of heads.
+        dropout (float): The probability with which weights are dropped in training. Default: 0.0.
+        has_bias (bool): Whether the projections have biases. Default: True.
+        add_bias_kv (bool): Whether a learnt key and value are appended. Default: False.
+        add_zero_attn (bool): Whether a key and a value of zeros are appended. Default: False.
+        kdim (int | None): The features of keys or values; None for `embed_dim`. Default: None.
+        vdim (int | None): The features of keys or values; None for `embed_dim`. Default: None.
+        batch_first (bool): Whether the batch comes before the length. Default: False.
+        dtype (DType | None): The element type of the parameters. Default: float32.
 
-    >>> import mycel as ms
-    >>> x = ms.ops.ones((5, 2, 8))
-    >>> y, weights = ms.nn.MultiheadAttention(8, 2)(x, x, x)
-    >>> y.shape, weights.shape
-    ((5, 2, 8), (2, 5, 5))
+    Raises:
+        ValueError: If `embed_dim` does not divide into the heads, and for shapes and masks that do
+            not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.ops.ones((5, 2, 8))
+        >>> y, weights = ms.nn.MultiheadAttention(8, 2)(x, x, x)
+        >>> y.shape, weights.shape
+        ((5, 2, 8), (2, 5, 5))
     """
 
     def __init__(
@@ -125,11 +135,26 @@ class MultiheadAttention(Cell):
         attn_mask: MaybeTensor = None,
         average_attn_weights: bool = True,
     ) -> tuple[Tensor, MaybeTensor]:
-        """Return the attention, of the shape of `query`, and its weights (batch, queries, keys).
+        """Return the attention and its weights.
 
-        `query`, `key`, `value`, `key_padding_mask` and `attn_mask` have the forms of the module
-        docstring. With ``average_attn_weights=False`` the weights are those of each head: (batch,
-        num_heads, queries, keys). Without `need_weights` None is returned instead of them.
+        Args:
+            query (Tensor): (length, batch, features), or with `batch_first` (batch, length,
+                features).
+            key (Tensor): (length, batch, features), or with `batch_first` (batch, length,
+                features).
+            value (Tensor): (length, batch, features), or with `batch_first` (batch, length,
+                features).
+            key_padding_mask (MaybeTensor): (batch, keys): which keys are left out (bool), or
+                numbers that are added. Default: None.
+            need_weights (bool): Whether the weights are returned; if not, None is. Default: True.
+            attn_mask (MaybeTensor): (queries, keys), or (batch * heads, queries, keys): which are
+                left out, or numbers that are added. Default: None.
+            average_attn_weights (bool): Whether the weights are averaged over the heads; those of
+                each head are (batch, num_heads, queries, keys). Default: True.
+
+        Returns:
+            tuple[Tensor, MaybeTensor]: The attention, of the shape of `query`, and its weights,
+                (batch, queries, keys) or None.
         """
         query = input_of(self, query)
         single = query.ndim == 2
@@ -259,15 +284,26 @@ class TransformerEncoderLayer(Cell):
     """Self-attention and two dense layers, each with a shortcut, followed by a layer normalisation,
     or preceded by it with `norm_first`.
 
-    `d_model` is the number of features, `nhead` of heads, and `dim_feedforward` the width of the
-    inner dense layer. In training elements are dropped with probability `dropout`. `activation` is
-    "relu", "gelu", a function or a Cell; `layer_norm_eps` is added to variances; `batch_first` puts
-    the batch before the length; `dtype` is the element type of the parameters. Raises TypeError or
-    ValueError for arguments that do not fit.
+    Args:
+        d_model (int): The number of features.
+        nhead (int): The number of heads.
+        dim_feedforward (int): The width of the inner dense layer. Default: 2048.
+        dropout (float): The probability with which elements are dropped in training. Default: 0.1.
+        activation (str | Cell | Callable[[Tensor], Tensor] | None): "relu", "gelu", a function or a
+            Cell. Default: "relu".
+        layer_norm_eps (float): Added to variances. Default: 1e-05.
+        batch_first (bool): Whether the batch comes before the length. Default: False.
+        norm_first (bool): Whether the layer normalisation comes before its part instead of after
+            it. Default: False.
+        dtype (DType | None): The element type of the parameters. Default: float32.
 
-    >>> import mycel as ms
-    >>> ms.nn.TransformerEncoderLayer(8, 2, 16)(ms.ops.ones((5, 2, 8))).shape
-    (5, 2, 8)
+    Raises:
+        TypeError, ValueError: For arguments that do not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.TransformerEncoderLayer(8, 2, 16)(ms.ops.ones((5, 2, 8))).shape
+        (5, 2, 8)
     """
 
     def __init__(
@@ -313,15 +349,24 @@ class TransformerDecoderLayer(Cell):
     """Self-attention, attention to the encoder's results (`memory`), and two dense layers, each
     with a shortcut and a layer normalisation after it, or before it with `norm_first`.
 
-    `d_model` is the number of features, `nhead` of heads, and `dim_feedforward` the width of the
-    inner dense layer. In training elements are dropped with probability `dropout`. `activation` is
-    "relu", "gelu", a function or a Cell; `layer_norm_eps` is added to variances; `batch_first` puts
-    the batch before the length; `dtype` is the element type of the parameters.
+    Args:
+        d_model (int): The number of features.
+        nhead (int): The number of heads.
+        dim_feedforward (int): The width of the inner dense layer. Default: 2048.
+        dropout (float): The probability with which elements are dropped in training. Default: 0.1.
+        activation (str | Cell | Callable[[Tensor], Tensor] | None): "relu", "gelu", a function or a
+            Cell. Default: "relu".
+        layer_norm_eps (float): Added to variances. Default: 1e-05.
+        batch_first (bool): Whether the batch comes before the length. Default: False.
+        norm_first (bool): Whether the layer normalisation comes before its part instead of after
+            it. Default: False.
+        dtype (DType | None): The element type of the parameters. Default: float32.
 
-    >>> import mycel as ms
-    >>> layer = ms.nn.TransformerDecoderLayer(8, 2, 16)
-    >>> layer(ms.ops.ones((3, 2, 8)), ms.ops.ones((5, 2, 8))).shape
-    (3, 2, 8)
+    Examples:
+        >>> import mycel as ms
+        >>> layer = ms.nn.TransformerDecoderLayer(8, 2, 16)
+        >>> layer(ms.ops.ones((3, 2, 8)), ms.ops.ones((5, 2, 8))).shape
+        (3, 2, 8)
     """
 
     def __init__(
@@ -362,8 +407,20 @@ class TransformerDecoderLayer(Cell):
     ) -> Tensor:
         """Return the decoded sequence of the target `tgt` and the encoder's results `memory`.
 
-        `tgt_mask` and `tgt_key_padding_mask` are the masks of the self-attention, `memory_mask` and
-        `memory_key_padding_mask` those of the attention to `memory`.
+        Args:
+            tgt (Tensor): The target, (length, batch, features) or with `batch_first` (batch,
+                length, features).
+            memory (Tensor): The results of the encoder, of the form of the target.
+            tgt_mask (MaybeTensor): The mask of the target's self-attention. Default: None.
+            memory_mask (MaybeTensor): The mask of the attention to the encoder's results. Default:
+                None.
+            tgt_key_padding_mask (MaybeTensor): Which elements of the target are padding. Default:
+                None.
+            memory_key_padding_mask (MaybeTensor): Which elements of the encoder's results are
+                padding. Default: None.
+
+        Returns:
+            Tensor: The decoded sequence, of the shape of `tgt`.
         """
         if self.norm_first:
             tgt = tgt + self._attention(self.norm1(tgt), tgt_mask, tgt_key_padding_mask)
@@ -441,8 +498,20 @@ class TransformerDecoder(Cell):
     ) -> Tensor:
         """Return the decoded sequence of the target `tgt` and the encoder's results `memory`.
 
-        `tgt_mask`, `memory_mask`, `tgt_key_padding_mask` and `memory_key_padding_mask` are given to
-        every layer.
+        Args:
+            tgt (Tensor): The target, (length, batch, features) or with `batch_first` (batch,
+                length, features).
+            memory (Tensor): The results of the encoder, of the form of the target.
+            tgt_mask (MaybeTensor): The mask of the target's self-attention. Default: None.
+            memory_mask (MaybeTensor): The mask of the attention to the encoder's results. Default:
+                None.
+            tgt_key_padding_mask (MaybeTensor): Which elements of the target are padding. Default:
+                None.
+            memory_key_padding_mask (MaybeTensor): Which elements of the encoder's results are
+                padding. Default: None.
+
+        Returns:
+            Tensor: The decoded sequence, of the shape of `tgt`.
         """
         for layer in self.layers:
             tgt = layer(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
@@ -453,19 +522,33 @@ class Transformer(Cell):
     """An encoder of the source and a decoder of the target (Vaswani et al., 2017), each followed by
     a layer normalisation.
 
-    `num_encoder_layers` and `num_decoder_layers` are the numbers of layers, and `norm_first` puts
-    their layer normalisation first. `d_model` is the number of features, `nhead` of heads, and
-    `dim_feedforward` the width of the inner dense layer. In training elements are dropped with
-    probability `dropout`. `activation` is "relu", "gelu", a function or a Cell; `layer_norm_eps` is
-    added to variances; `batch_first` puts the batch before the length; `dtype` is the element type
-    of the parameters. `custom_encoder` and `custom_decoder` replace either. Weights of two and more
-    dimensions start as XavierUniform. Raises ValueError where source and target do not have
-    `d_model` features and the same batch.
+    Weights of two and more dimensions start as XavierUniform.
 
-    >>> import mycel as ms
-    >>> net = ms.nn.Transformer(8, 2, 1, 1, 16)
-    >>> net(ms.ops.ones((5, 2, 8)), ms.ops.ones((3, 2, 8))).shape
-    (3, 2, 8)
+    Args:
+        d_model (int): The number of features. Default: 512.
+        nhead (int): The number of heads. Default: 8.
+        num_encoder_layers (int): The number of layers of the encoder. Default: 6.
+        num_decoder_layers (int): The number of layers of the decoder. Default: 6.
+        dim_feedforward (int): The width of the inner dense layer. Default: 2048.
+        dropout (float): The probability with which elements are dropped in training. Default: 0.1.
+        activation (str | Cell | Callable[[Tensor], Tensor] | None): "relu", "gelu", a function or a
+            Cell. Default: "relu".
+        custom_encoder (Cell | None): An encoder to use instead. Default: None.
+        custom_decoder (Cell | None): A decoder to use instead. Default: None.
+        layer_norm_eps (float): Added to variances. Default: 1e-05.
+        batch_first (bool): Whether the batch comes before the length. Default: False.
+        norm_first (bool): Whether the layer normalisation comes before its part instead of after
+            it. Default: False.
+        dtype (DType | None): The element type of the parameters. Default: float32.
+
+    Raises:
+        ValueError: If source and target do not have `d_model` features and the same batch.
+
+    Examples:
+        >>> import mycel as ms
+        >>> net = ms.nn.Transformer(8, 2, 1, 1, 16)
+        >>> net(ms.ops.ones((5, 2, 8)), ms.ops.ones((3, 2, 8))).shape
+        (3, 2, 8)
     """
 
     def __init__(
@@ -514,8 +597,24 @@ class Transformer(Cell):
     ) -> Tensor:
         """Return the decoded target, given the source `src` and the target `tgt`.
 
-        `src_mask` and `src_key_padding_mask` are the masks of the encoder; `tgt_mask`,
-        `memory_mask`, `tgt_key_padding_mask` and `memory_key_padding_mask` those of the decoder.
+        Args:
+            src (Tensor): The source, (length, batch, features) or with `batch_first` (batch,
+                length, features).
+            tgt (Tensor): The target, (length, batch, features) or with `batch_first` (batch,
+                length, features).
+            src_mask (MaybeTensor): The mask of the source's self-attention. Default: None.
+            tgt_mask (MaybeTensor): The mask of the target's self-attention. Default: None.
+            memory_mask (MaybeTensor): The mask of the attention to the encoder's results. Default:
+                None.
+            src_key_padding_mask (MaybeTensor): Which elements of the source are padding. Default:
+                None.
+            tgt_key_padding_mask (MaybeTensor): Which elements of the target are padding. Default:
+                None.
+            memory_key_padding_mask (MaybeTensor): Which elements of the encoder's results are
+                padding. Default: None.
+
+        Returns:
+            Tensor: The decoded sequence, of the shape of `tgt`.
         """
         src = input_of(self, src)
         tgt = input_of(self, tgt)

@@ -27,12 +27,17 @@ class LPPool1d(Cell):
     """The norm ``sum(x ** p) ** (1 / p)`` of each window of (N, C, L) or (C, L), where p is
     `norm_type`.
 
-    `kernel_size` is the window, and the stride unless `stride` is given; `ceil_mode` adds a window
-    where elements are left over at the end.
+    Args:
+        norm_type (float): The power p.
+        kernel_size (int | tuple[int, ...]): The window, and the stride unless `stride` is given.
+        stride (int | tuple[int, ...] | None): The step of the window: a number, or one for each
+            axis. Default: None.
+        ceil_mode (bool): Adds a window where elements are left over at the end. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.nn.LPPool1d(2, 2)(ms.Tensor([[[3.0, 4.0, 6.0, 8.0]]])).tolist()
-    [[[5.0, 10.0]]]
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.LPPool1d(2, 2)(ms.Tensor([[[3.0, 4.0, 6.0, 8.0]]])).tolist()
+        [[[5.0, 10.0]]]
     """
 
     def __init__(self, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
@@ -50,12 +55,17 @@ class LPPool1d(Cell):
 class LPPool2d(Cell):
     """The norm ``sum(x ** p) ** (1 / p)`` of each window of (N, C, H, W), where p is `norm_type`.
 
-    `kernel_size` is the window, and the stride unless `stride` is given; `ceil_mode` adds a window
-    where elements are left over at the end.
+    Args:
+        norm_type (float): The power p.
+        kernel_size (int | tuple[int, ...]): The window, and the stride unless `stride` is given.
+        stride (int | tuple[int, ...] | None): The step of the window: a number, or one for each
+            axis. Default: None.
+        ceil_mode (bool): Adds a window where elements are left over at the end. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.nn.LPPool2d(2, 2)(ms.ops.ones((1, 1, 2, 2))).tolist()
-    [[[[2.0]]]]
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.LPPool2d(2, 2)(ms.ops.ones((1, 1, 2, 2))).tolist()
+        [[[[2.0]]]]
     """
 
     def __init__(self, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
@@ -137,14 +147,21 @@ class FractionalMaxPool2d(_Fractional):
     """The largest elements of windows at random positions of (N, C, H, W) (Graham, "Fractional
     Max-Pooling", 2014).
 
-    The windows have the size `kernel_size`. Exactly one of `output_size`, the number of windows,
-    and `output_ratio`, that number over the input's size, is given; `return_indices` adds positions
-    in H * W. Random numbers in [0, 1) of shape (N, C, 2) may be given as `_random_samples`; see
-    `ops.fractional_max_pool2d`.
+    Exactly one of `output_size` and `output_ratio` is given. Random numbers in [0, 1) of shape (N,
+    C, 2) may be given as ``_random_samples``; see `ops.fractional_max_pool2d`.
 
-    >>> import mycel as ms
-    >>> ms.nn.FractionalMaxPool2d(2, output_size=(3, 3))(ms.ops.ones((1, 1, 5, 5))).shape
-    (1, 1, 3, 3)
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the windows.
+        output_size (int | tuple[int, ...] | None): The number of windows along each axis. Default:
+            None.
+        output_ratio (float | tuple[float, ...] | None): That number over the input's size. Default:
+            None.
+        return_indices (bool): Whether positions in H * W are returned as well. Default: False.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.FractionalMaxPool2d(2, output_size=(3, 3))(ms.ops.ones((1, 1, 5, 5))).shape
+        (1, 1, 3, 3)
     """
 
     def construct(self, input: Tensor) -> Any:
@@ -158,9 +175,19 @@ class FractionalMaxPool3d(_Fractional):
     """The largest elements of windows at random positions of (N, C, D, H, W); the arguments are
     those of `FractionalMaxPool2d`, with sizes for three axes.
 
-    >>> import mycel as ms
-    >>> ms.nn.FractionalMaxPool3d(2, output_size=(3, 3, 3))(ms.ops.ones((1, 1, 5, 5, 5))).shape
-    (1, 1, 3, 3, 3)
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the windows.
+        output_size (int | tuple[int, ...] | None): The number of windows along each axis. Default:
+            None.
+        output_ratio (float | tuple[float, ...] | None): That number over the input's size. Default:
+            None.
+        return_indices (bool): Whether to return the positions of the elements as well. Default:
+            False.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.FractionalMaxPool3d(2, output_size=(3, 3, 3))(ms.ops.ones((1, 1, 5, 5, 5))).shape
+        (1, 1, 3, 3, 3)
     """
 
     rank = 3

@@ -33,13 +33,20 @@ class CrossEntropyLoss(LossBase):
     """The cross-entropy of softmax(logits) with labels: class numbers (N, ...) or probabilities (N,
     C, ...); see `ops.cross_entropy`.
 
-    `weight` scales each class; examples of class `ignore_index` are left out. `reduction` is
-    'mean', 'sum' or 'none'. `label_smoothing`, in [0, 1], is the part of the probability that is
-    spread evenly over the classes; raises ValueError for other values.
+    Args:
+        weight (Tensor | None): The scale of each class, (C,); None for 1. Default: None.
+        ignore_index (int): The class whose examples are left out. Default: -100.
+        reduction (str): 'mean', 'sum' or 'none'. Default: "mean".
+        label_smoothing (float): The part of the probability, in [0, 1], that is spread evenly over
+            the classes. Default: 0.0.
 
-    >>> import mycel as ms
-    >>> round(float(ms.nn.CrossEntropyLoss()(ms.Tensor([[0.0, 0.0]]), ms.Tensor([1]))), 3)
-    0.693
+    Raises:
+        ValueError: For a `label_smoothing` outside [0, 1].
+
+    Examples:
+        >>> import mycel as ms
+        >>> round(float(ms.nn.CrossEntropyLoss()(ms.Tensor([[0.0, 0.0]]), ms.Tensor([1]))), 3)
+        0.693
     """
 
     def __init__(
@@ -204,11 +211,17 @@ class MultiMarginLoss(LossBase):
     """The mean over the other classes of ``max(0, margin - x[target] + x[i])**p``, for (N, C) and
     class numbers.
 
-    `weight` scales the terms of each target class, and `reduction` is 'mean', 'sum' or 'none'.
+    Args:
+        p (int): The exponent, 1 or 2. Default: 1.
+        margin (float): The distance that classes should keep. Default: 1.0.
+        reduction (str): 'mean', 'sum' or 'none'. Default: "mean".
+        weight (Tensor | None): The scale of the terms of each target class, (C,); None for 1.
+            Default: None.
 
-    >>> import mycel as ms
-    >>> float(ms.nn.MultiMarginLoss()(ms.Tensor([[0.0, 0.5]]), ms.Tensor([0])))
-    0.75
+    Examples:
+        >>> import mycel as ms
+        >>> float(ms.nn.MultiMarginLoss()(ms.Tensor([[0.0, 0.5]]), ms.Tensor([0])))
+        0.75
     """
 
     def __init__(self, p: int = 1, margin: float = 1.0, reduction: str = "mean", weight: Tensor | None = None) -> None:

@@ -199,13 +199,19 @@ class TripletMarginLoss(LossBase):
     """``max(0, d(x, positive) - d(x, negative) + margin)`` with the p-norm as the distance d
     (Schroff et al., 2015), reduced.
 
-    With `swap` d(x, negative) is replaced by d(positive, negative) where that is smaller. `eps` is
-    added to differences, against norms of 0. `reduction` is 'mean', 'sum' or 'none'.
+    Args:
+        p (int): The order of the norm. Default: 2.
+        swap (bool): Whether d(x, negative) is replaced by d(positive, negative) where that is
+            smaller. Default: False.
+        eps (float): Added to differences, against norms of 0. Default: 1e-06.
+        reduction (str): 'mean', 'sum' or 'none'. Default: "mean".
+        margin (float): How much farther the negative should be than the positive. Default: 1.0.
 
-    >>> import mycel as ms
-    >>> x = ms.Tensor([[0.0, 0.0]])
-    >>> round(float(ms.nn.TripletMarginLoss()(x, ms.Tensor([[3.0, 4.0]]), x)), 3)
-    6.0
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.Tensor([[0.0, 0.0]])
+        >>> round(float(ms.nn.TripletMarginLoss()(x, ms.Tensor([[3.0, 4.0]]), x)), 3)
+        6.0
     """
 
     def __init__(
@@ -218,8 +224,16 @@ class TripletMarginLoss(LossBase):
         self.margin = arguments.number("TripletMarginLoss", "margin", margin)
 
     def construct(self, x: Tensor, positive: Tensor, negative: Tensor, margin: Any = None) -> Tensor:
-        """Return the loss of tensors `x`, `positive` and `negative`; `margin` replaces that of the
-        constructor.
+        """Return the loss.
+
+        Args:
+            x (Tensor): The anchors, (N, D).
+            positive (Tensor): Examples of the same class, (N, D).
+            negative (Tensor): Examples of other classes, (N, D).
+            margin (float | None): Replaces that of the constructor. Default: None.
+
+        Returns:
+            Tensor: The loss, (N,) before the reduction.
         """
         margin = self.margin if margin is None else margin
         return ops.triplet_margin_loss(x, positive, negative, margin, self.p, self.eps, self.swap, self.reduction)
@@ -228,14 +242,19 @@ class TripletMarginLoss(LossBase):
 class TripletMarginWithDistanceLoss(LossBase):
     """``max(0, d(x, positive) - d(x, negative) + margin)`` with a given distance d, reduced.
 
-    `distance_function` maps two tensors to their distances, by default the 2-norm of the difference
-    along axis 1. With `swap` d(x, negative) is replaced by d(positive, negative) where that is
-    smaller. `reduction` is 'mean', 'sum' or 'none'.
+    Args:
+        distance_function (Callable[[Tensor, Tensor], Tensor] | None): Maps two tensors to their
+            distances; None for the 2-norm of the difference along axis 1. Default: None.
+        swap (bool): Whether d(x, negative) is replaced by d(positive, negative) where that is
+            smaller. Default: False.
+        reduction (str): 'mean', 'sum' or 'none'. Default: "mean".
+        margin (float): How much farther the negative should be than the positive. Default: 1.0.
 
-    >>> import mycel as ms
-    >>> x = ms.Tensor([[0.0, 0.0]])
-    >>> float(ms.nn.TripletMarginWithDistanceLoss()(x, ms.Tensor([[3.0, 4.0]]), x))
-    6.0
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.Tensor([[0.0, 0.0]])
+        >>> float(ms.nn.TripletMarginWithDistanceLoss()(x, ms.Tensor([[3.0, 4.0]]), x))
+        6.0
     """
 
     def __init__(
@@ -267,13 +286,18 @@ def _distance(x: Tensor, y: Tensor) -> Tensor:
 class PoissonNLLLoss(LossBase):
     """The negative log-likelihood of counts y for log-rates x: ``exp(x) - y * x``.
 
-    Without `log_input` the input is the rate: ``x - y * log(x + eps)``. With `full` the Stirling
-    term ``y * log(y) - y + log(2 * pi * y) / 2`` is added where y > 1. `reduction` is 'mean', 'sum'
-    or 'none'.
+    Args:
+        log_input (bool): Whether the input is the log-rate; else it is the rate: ``x - y * log(x +
+            eps)``. Default: True.
+        full (bool): Whether the Stirling term ``y * log(y) - y + log(2 * pi * y) / 2`` is added
+            where y > 1. Default: False.
+        eps (float): Added to the rate before its logarithm. Default: 1e-08.
+        reduction (str): 'mean', 'sum' or 'none'. Default: "mean".
 
-    >>> import mycel as ms
-    >>> float(ms.nn.PoissonNLLLoss()(ms.Tensor([0.0]), ms.Tensor([3.0])))
-    1.0
+    Examples:
+        >>> import mycel as ms
+        >>> float(ms.nn.PoissonNLLLoss()(ms.Tensor([0.0]), ms.Tensor([3.0])))
+        1.0
     """
 
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:

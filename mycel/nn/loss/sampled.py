@@ -39,8 +39,14 @@ class CTCLoss(LossBase):
     def construct(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
         """Return the loss of targets, given the logarithms of probabilities at each time.
 
-        `log_probs` are (T, N, C), or (T, C) of one sequence, and `targets` (N, S) or one after the
-        other. `input_lengths` and `target_lengths` are the lengths of both (N,), tensors or tuples.
+        Args:
+            log_probs (Tensor): (T, N, C), or (T, C) of one sequence.
+            targets (Tensor): (N, S) or one after the other.
+            input_lengths (Tensor | tuple[int, ...]): The lengths, (N,).
+            target_lengths (Tensor | tuple[int, ...]): The lengths, (N,).
+
+        Returns:
+            Tensor: The loss, (N,) before the reduction.
         """
         log_probs = input_of(self, log_probs)
         targets = input_of(self, targets)
@@ -63,20 +69,32 @@ class SampledSoftmaxLoss(LossBase):
     """The cross-entropy of a softmax over the labelled and `num_sampled` other classes instead of
     all `num_classes` (Jean et al., 2015).
 
-    Each row has `num_true` labels, which share the probability equally. The logarithm of each
-    class's expected count is subtracted from its logit. `sampled_values` are the sampled classes
-    and the expected counts of the labelled and the sampled ones, as the candidate samplers of `ops`
-    return them; by default `ops.uniform_candidate_sampler` draws them with `seed`. With
-    `remove_accidental_hits` sampled classes that are labels of a row are left out for it.
-    `reduction` is 'mean', 'sum' or 'none'. (MindSpore 2.10 ignores these two on a CPU.) Raises
-    TypeError or ValueError for arguments that do not fit.
+    The logarithm of each class's expected count is subtracted from its logit. MindSpore 2.10
+    ignores `sampled_values` and `seed` on a CPU.
 
-    >>> import mycel as ms
-    >>> sampled = (ms.Tensor([0, 2]), ms.Tensor([[1.0]]), ms.Tensor([1.0, 1.0]))
-    >>> loss = ms.nn.SampledSoftmaxLoss(2, 3, sampled_values=sampled)
-    >>> weights, biases = ms.ops.zeros((3, 4)), ms.ops.zeros(3)
-    >>> loss(weights, biases, ms.Tensor([1]), ms.ops.ones((1, 4))).asnumpy().round(4)
-    array([1.0986], dtype=float32)
+    Args:
+        num_sampled (int): The number of classes that are drawn.
+        num_classes (int): The number of all classes.
+        num_true (int): The number of labels of a row, which share the probability equally. Default:
+            1.
+        sampled_values (tuple[Tensor, Tensor, Tensor] | None): The sampled classes and the expected
+            counts of the labelled and the sampled ones, as the candidate samplers of `ops` return
+            them; None to draw them by `ops.uniform_candidate_sampler`. Default: None.
+        remove_accidental_hits (bool): Whether sampled classes that are labels of a row are left out
+            for it. Default: True.
+        seed (int): The seed of the random numbers; None or 0 for the default generator. Default: 0.
+        reduction (str): 'mean', 'sum' or 'none'. Default: "none".
+
+    Raises:
+        TypeError, ValueError: For arguments that do not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> sampled = (ms.Tensor([0, 2]), ms.Tensor([[1.0]]), ms.Tensor([1.0, 1.0]))
+        >>> loss = ms.nn.SampledSoftmaxLoss(2, 3, sampled_values=sampled)
+        >>> weights, biases = ms.ops.zeros((3, 4)), ms.ops.zeros(3)
+        >>> loss(weights, biases, ms.Tensor([1]), ms.ops.ones((1, 4))).asnumpy().round(4)
+        array([1.0986], dtype=float32)
     """
 
     def __init__(
@@ -109,10 +127,16 @@ class SampledSoftmaxLoss(LossBase):
         self.seed = arguments.integer(owner, "seed", seed)
 
     def construct(self, weights: Tensor, biases: Tensor, labels: Tensor, logits: Tensor) -> Tensor:
-        """Return the loss, (N,) before the reduction.
+        """Return the loss of inputs.
 
-        `weights` (C, D) and `biases` (C,) are those of the classes, `labels` are (N, num_true), or
-        (N,) for one, and `logits` are the inputs (N, D).
+        Args:
+            weights (Tensor): The weights of the classes, (C, D).
+            biases (Tensor): The biases of the classes, (C,).
+            labels (Tensor): (N, num_true), or (N,) for one.
+            logits (Tensor): The inputs (N, D).
+
+        Returns:
+            Tensor: The loss, (N,) before the reduction.
         """
         labels = input_of(self, labels)
         owner = "SampledSoftmaxLoss"

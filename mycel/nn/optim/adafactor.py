@@ -27,25 +27,47 @@ class AdaFactor(Optimizer):
 
     The second moment of a parameter of two or more dimensions is the product of the running means
     of ``g**2 + eps[0]`` over its rows and over its columns, divided by the mean of the former;
-    their weight at step t is ``1 - t**-decay_rate``. The update u is divided by ``max(1, rms(u) /
-    clip_threshold)`` and multiplied by the rate, then averaged with weight `beta1` unless it is
-    None. The rate is `learning_rate`, or with `relative_step` ``min(0.01, 1 / sqrt(t))``, where
-    `warmup_init` replaces 0.01 by ``1e-6 * t``. With `scale_parameter` it is multiplied by the
-    parameter's root mean square, at least ``eps[1]``.
+    their weight at step t is ``1 - t**-decay_rate``. The rate is `learning_rate`, or with
+    `relative_step` ``min(0.01, 1 / sqrt(t))``, where `warmup_init` replaces 0.01 by ``1e-6 * t``.
+    The update u is divided by ``max(1, rms(u) / clip_threshold)`` and multiplied by the rate, then
+    averaged with weight `beta1`.
 
-    `params` lists the parameters or groups of them; gradients are divided by `loss_scale`.
-    `weight_decay` times the rate times the parameter is subtracted from the parameter.
+    The states are "exp_avg.<parameter>", "exp_avg_sq_row_<parameter>",
+    "exp_avg_sq_col_<parameter>", "exp_avg_sq_<parameter>" and "afactor_step".
 
-    `compression` keeps second moments that are not factored in float16. The states are
-    "exp_avg.<parameter>", "exp_avg_sq_row_<parameter>", "exp_avg_sq_col_<parameter>",
-    "exp_avg_sq_<parameter>" and "afactor_step". Raises ValueError for a `learning_rate` with
-    `relative_step` and for none without it.
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts; see `Optimizer`.
+        learning_rate (float | Tensor | LearningRateSchedule | Iterable[float] | None): The learning
+            rate; None with `relative_step`. Default: None.
+        eps (tuple[float, float]): What is added to squared gradients, and the least root mean
+            square of a parameter. Default: (1e-30, 0.001).
+        clip_threshold (float): The root mean square above which an update is scaled down. Default:
+            1.0.
+        decay_rate (float): The exponent of the weight of the running means. Default: 0.8.
+        beta1 (float | None): The weight of the average of the updates; None for no average.
+            Default: 0.9.
+        weight_decay (float): The decay: it times the rate times the parameter is subtracted from
+            the parameter. Default: 0.0.
+        scale_parameter (bool): Whether the rate is multiplied by the parameter's root mean square,
+            at least ``eps[1]``. Default: True.
+        relative_step (bool): Whether the rate follows from the number of the training step.
+            Default: True.
+        warmup_init (bool): Whether the relative rate rises from ``1e-6 * t``. Default: False.
+        compression (bool): Whether second moments that are not factored are kept in float16.
+            Default: False.
+        loss_scale (float): What gradients are divided by before all else, as the loss was
+            multiplied by it. Default: 1.0.
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> step = ms.nn.AdaFactor([w], 0.5, beta1=None, relative_step=False)
-    >>> _ = step((ms.Tensor([3.0]),)); w.asnumpy()
-    array([0.5], dtype=float32)
+    Raises:
+        ValueError: For a `learning_rate` with `relative_step` and for none without it.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> step = ms.nn.AdaFactor([w], 0.5, beta1=None, relative_step=False)
+        >>> _ = step((ms.Tensor([3.0]),)); w.asnumpy()
+        array([0.5], dtype=float32)
     """
 
     def __init__(

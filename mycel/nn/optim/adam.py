@@ -48,20 +48,34 @@ class Adam(Optimizer):
     """Adam (Kingma and Ba, 2014), with Nesterov's form (Dozat, 2016) or the maximum of the second
     moments (Reddi et al., 2018) on request.
 
-    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
-    rate for each step. ``weight_decay * p`` is added to gradients, which are first divided by
-    `loss_scale`; see `Optimizer`. `beta1` and `beta2` are the weights of the running averages of
-    the gradient and of its square, and `eps` is added to the denominator. `use_nesterov` selects
-    Nesterov's form, `use_amsgrad` the maximum.
-
     The states are named "moment1.<parameter>", "moment2.<parameter>" and, with `use_amsgrad`,
-    "vhat.<parameter>". `use_locking` and the keywords `use_lazy` and `use_offload` have no effect,
-    since gradients are dense here. Raises ValueError for betas outside (0, 1) and eps <= 0.
+    "vhat.<parameter>".
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.nn.Adam([w], 0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
-    array([0.5], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts; see `Optimizer`.
+        learning_rate (float | Tensor | LearningRateSchedule | Iterable[float]): The learning rate:
+            a number, a schedule, or a rate for each training step. Default: 0.001.
+        beta1 (float): The weight of the running average of the gradient. Default: 0.9.
+        beta2 (float): The weight of the running average of the squared gradient. Default: 0.999.
+        eps (float): Added to the denominator. Default: 1e-08.
+        use_locking (bool): Has no effect, since gradients are dense here. Default: False.
+        use_nesterov (bool): Whether Nesterov's form is computed. Default: False.
+        weight_decay (float | Cell): The decay: ``weight_decay * p`` is added to the gradient of
+            each parameter. Default: 0.0.
+        loss_scale (float): What gradients are divided by before all else, as the loss was
+            multiplied by it. Default: 1.0.
+        use_amsgrad (bool): Whether the maximum of the second moments is used. Default: False.
+        **kwargs (bool): `use_lazy` and `use_offload`, which have no effect.
+
+    Raises:
+        ValueError: For betas outside (0, 1) and eps <= 0.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.nn.Adam([w], 0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+        array([0.5], dtype=float32)
     """
 
     def __init__(
@@ -172,21 +186,55 @@ class _DenseAdam(Adam):
 class LazyAdam(_DenseAdam):
     """Adam for sparse gradients; it is `Adam`, with its arguments, since gradients are dense here.
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.nn.LazyAdam([w], 0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
-    array([0.5], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts; see `Optimizer`.
+        learning_rate (float | Tensor | LearningRateSchedule | Iterable[float]): The learning rate:
+            a number, a schedule, or a rate for each training step. Default: 0.001.
+        beta1 (float): The weight of the running average of the gradient. Default: 0.9.
+        beta2 (float): The weight of the running average of the squared gradient. Default: 0.999.
+        eps (float): A small number that keeps the division from being by zero. Default: 1e-08.
+        use_locking (bool): Has no effect. Default: False.
+        use_nesterov (bool): Whether Nesterov's form is computed. Default: False.
+        weight_decay (float | Cell): The decay: ``weight_decay * p`` is added to the gradient of
+            each parameter. Default: 0.0.
+        loss_scale (float): What gradients are divided by before all else, as the loss was
+            multiplied by it. Default: 1.0.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.nn.LazyAdam([w], 0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+        array([0.5], dtype=float32)
     """
 
 
 class AdamOffload(_DenseAdam):
     """Adam whose step is computed on the host; it is `Adam`, with its arguments, and computes where
-    the engine does, which says so once. Mostly that is the host.
+    the engine does, which says so once.
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.nn.AdamOffload([w], 0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
-    array([0.5], dtype=float32)
+    Mostly that is the host.
+
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts; see `Optimizer`.
+        learning_rate (float | Tensor | LearningRateSchedule | Iterable[float]): The learning rate:
+            a number, a schedule, or a rate for each training step. Default: 0.001.
+        beta1 (float): The weight of the running average of the gradient. Default: 0.9.
+        beta2 (float): The weight of the running average of the squared gradient. Default: 0.999.
+        eps (float): A small number that keeps the division from being by zero. Default: 1e-08.
+        use_locking (bool): Has no effect. Default: False.
+        use_nesterov (bool): Whether Nesterov's form is computed. Default: False.
+        weight_decay (float | Cell): The decay: ``weight_decay * p`` is added to the gradient of
+            each parameter. Default: 0.0.
+        loss_scale (float): What gradients are divided by before all else, as the loss was
+            multiplied by it. Default: 1.0.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.nn.AdamOffload([w], 0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+        array([0.5], dtype=float32)
     """
 
     _wants_host = True
@@ -227,16 +275,26 @@ class _Decoupled(Optimizer):
 class AdamWeightDecay(_Decoupled):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2017) and without bias correction.
 
-    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
-    rate for each step. `beta1` and `beta2` are the weights of the running averages of the gradient
-    and of its square, `eps` is added to the denominator, and `weight_decay` is the factor of the
-    decay. The states are named "adam_m.<parameter>" and "adam_v.<parameter>". Raises ValueError for
-    betas outside (0, 1) and eps <= 0.
+    The states are named "adam_m.<parameter>" and "adam_v.<parameter>".
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.nn.AdamWeightDecay([w], 0.1)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
-    array([0.6838], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts; see `Optimizer`.
+        learning_rate (float | Tensor | LearningRateSchedule | Iterable[float]): The learning rate:
+            a number, a schedule, or a rate for each training step. Default: 0.001.
+        beta1 (float): The weight of the running average of the gradient. Default: 0.9.
+        beta2 (float): The weight of the running average of the squared gradient. Default: 0.999.
+        eps (float): Added to the denominator. Default: 1e-06.
+        weight_decay (float | Cell): The factor of the decoupled decay. Default: 0.0.
+
+    Raises:
+        ValueError: For betas outside (0, 1) and eps <= 0.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.nn.AdamWeightDecay([w], 0.1)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+        array([0.6838], dtype=float32)
     """
 
     def __init__(
@@ -259,14 +317,26 @@ class Lamb(_Decoupled):
     """Adam with a step for each parameter in proportion to its norm (You et al., "Large batch
     optimization", 2019).
 
-    The arguments are those of `AdamWeightDecay`, but for `learning_rate`, which must be given:
-    `params`, `beta1`, `beta2`, `eps`, `weight_decay`. The states are named "lamb_m.<parameter>" and
-    "lamb_v.<parameter>". Raises ValueError for betas outside (0, 1) and eps <= 0.
+    The states are named "lamb_m.<parameter>" and "lamb_v.<parameter>".
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.nn.Lamb([w], 0.1)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
-    array([0.9], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts; see `Optimizer`.
+        learning_rate (float | Tensor | LearningRateSchedule | Iterable[float]): The learning rate,
+            which must be given: a number, a schedule, or a rate for each training step.
+        beta1 (float): The weight of the running average of the gradient. Default: 0.9.
+        beta2 (float): The weight of the running average of the squared gradient. Default: 0.999.
+        eps (float): A small number that keeps the division from being by zero. Default: 1e-06.
+        weight_decay (float | Cell): The factor of the decoupled decay. Default: 0.0.
+
+    Raises:
+        ValueError: For betas outside (0, 1) and eps <= 0.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.nn.Lamb([w], 0.1)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+        array([0.9], dtype=float32)
     """
 
     def __init__(
@@ -291,17 +361,29 @@ class AdaMax(Optimizer):
     """Adam with the largest absolute gradient instead of the root mean square (Kingma and Ba, 2014,
     section 7).
 
-    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
-    rate for each step. ``weight_decay * p`` is added to gradients, which are first divided by
-    `loss_scale`; see `Optimizer`. `beta1` and `beta2` are the weights of the running average and of
-    the running maximum, and `eps` is added to the denominator. The states are named
-    "moment1.<parameter>" and "moment2.<parameter>". Raises ValueError for betas outside (0, 1) and
-    eps <= 0.
+    The states are named "moment1.<parameter>" and "moment2.<parameter>".
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.nn.AdaMax([w], 0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
-    array([0.5], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts; see `Optimizer`.
+        learning_rate (float | Tensor | LearningRateSchedule | Iterable[float]): The learning rate:
+            a number, a schedule, or a rate for each training step. Default: 0.001.
+        beta1 (float): The weight of the running average of the gradient. Default: 0.9.
+        beta2 (float): The weight of the running maximum of its absolute values. Default: 0.999.
+        eps (float): Added to the denominator. Default: 1e-08.
+        weight_decay (float | Cell): The decay: ``weight_decay * p`` is added to the gradient of
+            each parameter. Default: 0.0.
+        loss_scale (float): What gradients are divided by before all else, as the loss was
+            multiplied by it. Default: 1.0.
+
+    Raises:
+        ValueError: For betas outside (0, 1) and eps <= 0.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.nn.AdaMax([w], 0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+        array([0.5], dtype=float32)
     """
 
     def __init__(

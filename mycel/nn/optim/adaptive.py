@@ -16,15 +16,28 @@ __all__ = ["Adadelta", "Adagrad", "FTRL", "ProximalAdagrad", "RMSProp"]
 class Adagrad(Optimizer):
     """AdaGrad (Duchi et al., 2011): ``a += g**2; p -= lr * g / sqrt(a)``.
 
-    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
-    rate for each step. ``weight_decay * p`` is added to gradients, which are first divided by
-    `loss_scale`; see `Optimizer`. `accum` is the first value of the states "accum.<parameter>", and
-    without `update_slots` their only one. Raises ValueError for a negative `accum`.
+    The states are named "accum.<parameter>".
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.nn.Adagrad([w], 0.0, 0.5)((ms.Tensor([3.0]),)); w.asnumpy()
-    array([0.5], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts; see `Optimizer`.
+        accum (float): The first value of the states. Default: 0.1.
+        learning_rate (float | Tensor | LearningRateSchedule | Iterable[float]): The learning rate:
+            a number, a schedule, or a rate for each training step. Default: 0.001.
+        update_slots (bool): Whether the states are updated. Default: True.
+        loss_scale (float): What gradients are divided by before all else, as the loss was
+            multiplied by it. Default: 1.0.
+        weight_decay (float | Cell): The decay: ``weight_decay * p`` is added to the gradient of
+            each parameter. Default: 0.0.
+
+    Raises:
+        ValueError: For a negative `accum`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.nn.Adagrad([w], 0.0, 0.5)((ms.Tensor([3.0]),)); w.asnumpy()
+        array([0.5], dtype=float32)
     """
 
     def __init__(
@@ -52,19 +65,35 @@ class Adagrad(Optimizer):
 class RMSProp(Optimizer):
     """RMSProp (Tieleman and Hinton, 2012), with momentum, and centred (Graves, 2013) on request.
 
-    ``s = decay * s + (1 - decay) * g**2; v = momentum * v + lr * g / sqrt(s + epsilon); p -= v``;
-    `centered` subtracts the square of the mean gradient from s.
+    ``s = decay * s + (1 - decay) * g**2; v = momentum * v + lr * g / sqrt(s + epsilon); p -= v``.
 
-    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
-    rate for each step. ``weight_decay * p`` is added to gradients, which are first divided by
-    `loss_scale`; see `Optimizer`. `use_locking` has no effect. The states are named
-    "mean_square.<parameter>" (1 at first), "moment.<parameter>" and "mean_grad.<parameter>". Raises
-    ValueError for negative numbers and epsilon <= 0.
+    The states are named "mean_square.<parameter>" (1 at first), "moment.<parameter>" and
+    "mean_grad.<parameter>".
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.nn.RMSProp([w], 0.5)((ms.Tensor([1.0]),)); w.asnumpy()
-    array([0.5], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts; see `Optimizer`.
+        learning_rate (float | Tensor | LearningRateSchedule | Iterable[float]): The learning rate:
+            a number, a schedule, or a rate for each training step. Default: 0.1.
+        decay (float): The weight of the running averages. Default: 0.9.
+        momentum (float): The weight of the steps before. Default: 0.0.
+        epsilon (float): Added under the root. Default: 1e-10.
+        use_locking (bool): Has no effect. Default: False.
+        centered (bool): Whether the square of the mean gradient is subtracted from s. Default:
+            False.
+        loss_scale (float): What gradients are divided by before all else, as the loss was
+            multiplied by it. Default: 1.0.
+        weight_decay (float | Cell): The decay: ``weight_decay * p`` is added to the gradient of
+            each parameter. Default: 0.0.
+
+    Raises:
+        ValueError: For negative numbers and epsilon <= 0.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.nn.RMSProp([w], 0.5)((ms.Tensor([1.0]),)); w.asnumpy()
+        array([0.5], dtype=float32)
     """
 
     def __init__(
@@ -108,17 +137,30 @@ class ProximalAdagrad(Optimizer):
     2009).
 
     ``a += g**2; r = lr / sqrt(a); q = p - r * g; p = sign(q) * max(|q| - r * l1, 0) / (1 + r *
-    l2)``.
+    l2)``. The states a are named "accum.<parameter>".
 
-    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
-    rate for each step. ``weight_decay * p`` is added to gradients, which are first divided by
-    `loss_scale`; see `Optimizer`. `use_locking` has no effect. The states a are named
-    "accum.<parameter>" and start at `accum`. Raises ValueError for negative numbers.
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts; see `Optimizer`.
+        accum (float): The first value of the states. Default: 0.1.
+        learning_rate (float | Tensor | LearningRateSchedule | Iterable[float]): The learning rate:
+            a number, a schedule, or a rate for each training step. Default: 0.001.
+        l1 (float): The strength of the L1 regularisation. Default: 0.0.
+        l2 (float): The strength of the L2 regularisation. Default: 0.0.
+        use_locking (bool): Has no effect. Default: False.
+        loss_scale (float): What gradients are divided by before all else, as the loss was
+            multiplied by it. Default: 1.0.
+        weight_decay (float | Cell): The decay: ``weight_decay * p`` is added to the gradient of
+            each parameter. Default: 0.0.
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.nn.ProximalAdagrad([w], 0.0, 0.5)((ms.Tensor([3.0]),)); w.asnumpy()
-    array([0.5], dtype=float32)
+    Raises:
+        ValueError: For negative numbers.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.nn.ProximalAdagrad([w], 0.0, 0.5)((ms.Tensor([3.0]),)); w.asnumpy()
+        array([0.5], dtype=float32)
     """
 
     def __init__(
@@ -153,16 +195,32 @@ class FTRL(Optimizer):
     With ``n' = n + g**2`` and ``s = (n'**-lr_power - n**-lr_power) / lr``: ``z += g - s * p``; p is
     0 where ``|z| <= l1``, else ``(sign(z) * l1 - z) / (n'**-lr_power / lr + 2 * l2)``.
 
-    `params` lists the parameters or groups of them, which share one constant `learning_rate`. The
-    decay ``weight_decay * p`` is added to the gradients of every parameter, which are first divided
-    by `loss_scale`. `use_locking` has no effect. The states are named "moments.<parameter>" (n, at
-    first `initial_accum`) and "linear.<parameter>" (z). Raises ValueError for negative numbers and
-    a positive `lr_power`.
+    All parameters share one constant `learning_rate`. The states are named "moments.<parameter>"
+    (n) and "linear.<parameter>" (z).
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([0.0]), name="w")
-    >>> _ = ms.nn.FTRL([w], 0.0, 0.5)((ms.Tensor([3.0]),)); w.asnumpy()
-    array([-0.5], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts; see `Optimizer`.
+        initial_accum (float): The first value of n. Default: 0.1.
+        learning_rate (float | Tensor | LearningRateSchedule | Iterable[float]): The learning rate:
+            a number, a schedule, or a rate for each training step. Default: 0.001.
+        lr_power (float): The power of the learning rate, at most 0. Default: -0.5.
+        l1 (float): The strength of the L1 regularisation. Default: 0.0.
+        l2 (float): The strength of the L2 regularisation. Default: 0.0.
+        use_locking (bool): Has no effect. Default: False.
+        loss_scale (float): What gradients are divided by before all else, as the loss was
+            multiplied by it. Default: 1.0.
+        weight_decay (float | Cell): The decay: ``weight_decay * p`` is added to the gradient of
+            each parameter. Default: 0.0.
+
+    Raises:
+        ValueError: For negative numbers and a positive `lr_power`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([0.0]), name="w")
+        >>> _ = ms.nn.FTRL([w], 0.0, 0.5)((ms.Tensor([3.0]),)); w.asnumpy()
+        array([-0.5], dtype=float32)
     """
 
     def __init__(
@@ -205,15 +263,28 @@ class Adadelta(Optimizer):
     ``a = rho * a + (1 - rho) * g**2; d = sqrt(u + epsilon) / sqrt(a + epsilon) * g; u = rho * u +
     (1 - rho) * d**2; p -= lr * d``.
 
-    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
-    rate for each step. ``weight_decay * p`` is added to gradients, which are first divided by
-    `loss_scale`; see `Optimizer`. The states are named "accum.<parameter>" and
-    "accum_update.<parameter>". Raises ValueError for `rho` outside [0, 1] and negative `epsilon`.
+    The states are named "accum.<parameter>" and "accum_update.<parameter>".
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.nn.Adadelta([w], 0.5, 0.0, 1e-6)((ms.Tensor([1.0]),)); w.asnumpy().round(4)
-    array([0.9995], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts; see `Optimizer`.
+        learning_rate (float | Tensor | LearningRateSchedule | Iterable[float]): The learning rate:
+            a number, a schedule, or a rate for each training step. Default: 1.0.
+        rho (float): The weight of the running averages, in [0, 1]. Default: 0.9.
+        epsilon (float): Added under the roots. Default: 1e-06.
+        loss_scale (float): What gradients are divided by before all else, as the loss was
+            multiplied by it. Default: 1.0.
+        weight_decay (float | Cell): The decay: ``weight_decay * p`` is added to the gradient of
+            each parameter. Default: 0.0.
+
+    Raises:
+        ValueError: For `rho` outside [0, 1] and negative `epsilon`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.nn.Adadelta([w], 0.5, 0.0, 1e-6)((ms.Tensor([1.0]),)); w.asnumpy().round(4)
+        array([0.9995], dtype=float32)
     """
 
     def __init__(

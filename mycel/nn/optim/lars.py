@@ -23,15 +23,25 @@ class LARS(Optimizer):
     networks", 2017) around an optimizer.
 
     The gradient of each parameter that `lars_filter` accepts becomes ``r * (g + decay * p)`` with
-    ``r = coefficient * |p| / (|g| + decay * |p| + epsilon)``, or 1 where a norm is 0; with
-    `use_clip` r is limited to the learning rate and divided by it. The weight decay is that of the
-    inner optimizer, which then does not apply it a second time. Raises TypeError for an `optimizer`
-    of another type.
+    ``r = coefficient * |p| / (|g| + decay * |p| + epsilon)``, or 1 where a norm is 0. The weight
+    decay is that of the inner optimizer, which then does not apply it a second time.
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([4.0]), name="w")
-    >>> _ = ms.nn.LARS(ms.nn.SGD([w], 0.5), 0.0, 0.25)((ms.Tensor([3.0]),)); w.asnumpy()
-    array([3.5], dtype=float32)
+    Args:
+        optimizer (Optimizer): The optimizer that takes the steps.
+        epsilon (float): Added to the denominator. Default: 1e-05.
+        coefficient (float): The trust coefficient. Default: 0.001.
+        use_clip (bool): Whether r is limited to the learning rate and divided by it. Default:
+            False.
+        lars_filter (Callable[[Parameter], bool]): Which parameters are scaled. Default: _adapts.
+
+    Raises:
+        TypeError: For an `optimizer` of another type.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([4.0]), name="w")
+        >>> _ = ms.nn.LARS(ms.nn.SGD([w], 0.5), 0.0, 0.25)((ms.Tensor([3.0]),)); w.asnumpy()
+        array([3.5], dtype=float32)
     """
 
     def __init__(

@@ -21,17 +21,29 @@ class Momentum(Optimizer):
     """Gradient descent with momentum (Polyak, 1964; Sutskever et al., 2013).
 
     ``v = momentum * v + g``; then ``p -= lr * v``, or with `use_nesterov` ``p -= lr * (g + momentum
-    * v)``.
+    * v)``. The states are named "moments.<parameter>".
 
-    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
-    rate for each step. ``weight_decay * p`` is added to gradients, which are first divided by
-    `loss_scale`; see `Optimizer`. `lr` is another name of `learning_rate`. The states are named
-    "moments.<parameter>". Raises ValueError for a negative momentum.
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts; see `Optimizer`.
+        learning_rate (float | Tensor | LearningRateSchedule | Iterable[float] | None): The learning
+            rate: a number, a schedule, or a rate for each training step. Default: None.
+        momentum (float | None): The weight of the steps before; must be given. Default: None.
+        weight_decay (float | Cell): The decay: ``weight_decay * p`` is added to the gradient of
+            each parameter. Default: 0.0.
+        loss_scale (float): What gradients are divided by before all else, as the loss was
+            multiplied by it. Default: 1.0.
+        use_nesterov (bool): Whether Nesterov's form is computed. Default: False.
+        lr (float | Tensor | None): Another name of `learning_rate`. Default: None.
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.nn.Momentum([w], 0.5, 0.9)((ms.Tensor([1.0]),)); w.asnumpy()
-    array([0.5], dtype=float32)
+    Raises:
+        ValueError: For a negative momentum.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.nn.Momentum([w], 0.5, 0.9)((ms.Tensor([1.0]),)); w.asnumpy()
+        array([0.5], dtype=float32)
     """
 
     def __init__(
@@ -80,18 +92,31 @@ class SGD(Optimizer):
     PyTorch's definition.
 
     ``v = momentum * v + (1 - dampening) * g``, where the first step sets ``v = g``; then ``p -= lr
-    * v``, or with `nesterov` ``p -= lr * (g + momentum * v)``.
+    * v``, or with `nesterov` ``p -= lr * (g + momentum * v)``. The states are named
+    "accum.<parameter>" and "stat.<parameter>" (1 before the first step); a momentum of 0 leaves
+    them alone.
 
-    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
-    rate for each step. ``weight_decay * p`` is added to gradients, which are first divided by
-    `loss_scale`; see `Optimizer`. The states are named "accum.<parameter>" and "stat.<parameter>"
-    (1 before the first step); a momentum of 0 leaves them alone. Raises ValueError for negative
-    numbers, and for `nesterov` without momentum or with dampening.
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts; see `Optimizer`.
+        learning_rate (float | Tensor | LearningRateSchedule | Iterable[float]): The learning rate:
+            a number, a schedule, or a rate for each training step. Default: 0.1.
+        momentum (float): The weight of the steps before. Default: 0.0.
+        dampening (float): The part of the gradient that does not enter the momentum. Default: 0.0.
+        weight_decay (float | Cell): The decay: ``weight_decay * p`` is added to the gradient of
+            each parameter. Default: 0.0.
+        nesterov (bool): Whether Nesterov's form is computed. Default: False.
+        loss_scale (float): What gradients are divided by before all else, as the loss was
+            multiplied by it. Default: 1.0.
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.nn.SGD([w], 0.5)((ms.Tensor([1.0]),)); w.asnumpy()
-    array([0.5], dtype=float32)
+    Raises:
+        ValueError: For negative numbers, and for `nesterov` without momentum or with dampening.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.nn.SGD([w], 0.5)((ms.Tensor([1.0]),)); w.asnumpy()
+        array([0.5], dtype=float32)
     """
 
     def __init__(

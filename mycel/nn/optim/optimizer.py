@@ -64,24 +64,33 @@ class Optimizer(Extensible):
     """Base of optimizers; a subclass defines ``construct(gradients)`` for a tuple of one gradient
     for each of `parameters`.
 
-    `parameters` is a list of parameters or of groups: dictionaries with "params" and optionally
-    "lr", "weight_decay" and "grad_centralization", which override the arguments, and at most one
-    with "order_params", all parameters in the order of the gradients. `learning_rate` is a number,
-    a tensor of one element, a schedule (`LearningRateSchedule`), or an iterable or 1-D tensor of
-    one rate for each step. `weight_decay` is a number, or a Cell that computes it from the step.
-    Gradients are divided by `loss_scale`. Raises TypeError or ValueError for other arguments,
-    RuntimeError for a parameter in two groups.
+    Args:
+        learning_rate (float | Tensor | LearningRateSchedule | Iterable[float]): A number, a tensor
+            of one element, a schedule (`LearningRateSchedule`), or an iterable or 1-D tensor of one
+            rate for each training step.
+        parameters (Iterable[Parameter] | list[dict[str, Any]]): Parameters, or groups: dicts with
+            "params" and optionally "lr", "weight_decay" and "grad_centralization", which override
+            the arguments, and at most one with "order_params", all parameters in the order of the
+            gradients.
+        weight_decay (float | Cell): A number, or a Cell that computes it from the training step.
+            Default: 0.0.
+        loss_scale (float): What gradients are divided by. Default: 1.0.
 
-    >>> import mycel as ms
-    >>> class Descent(ms.nn.Optimizer):
-    ...     def construct(self, gradients):
-    ...         lr = self.get_lr()
-    ...         for p, g in zip(self.parameters, gradients):
-    ...             p.set_data(p - lr * g)
-    ...         return True
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = Descent(0.5, [w])((ms.Tensor([1.0]),)); w.asnumpy()
-    array([0.5], dtype=float32)
+    Raises:
+        TypeError, ValueError: For other arguments.
+        RuntimeError: For a parameter in two groups.
+
+    Examples:
+        >>> import mycel as ms
+        >>> class Descent(ms.nn.Optimizer):
+        ...     def construct(self, gradients):
+        ...         lr = self.get_lr()
+        ...         for p, g in zip(self.parameters, gradients):
+        ...             p.set_data(p - lr * g)
+        ...         return True
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = Descent(0.5, [w])((ms.Tensor([1.0]),)); w.asnumpy()
+        array([0.5], dtype=float32)
     """
 
     _names_elsewhere = {**OF_CELLS, **OF_OPTIMIZERS}

@@ -23,18 +23,29 @@ class Rprop(Optimizer):
 
     Each coordinate's step grows by ``etas[1]`` while its gradient keeps its sign and shrinks by
     ``etas[0]`` where it changes, within the bounds `step_sizes`; where it changed, that coordinate
-    stays where it is for one step.
+    stays where it is for one training step.
 
-    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
-    rate for each step; ``weight_decay * p`` is added to gradients; see `Optimizer`. The first steps
-    have the size `learning_rate`. The states are named "prev.<parameter>" and
-    "step_size.<parameter>". Raises ValueError for etas not on both sides of 1 and for an empty
-    range of step sizes.
+    The states are named "prev.<parameter>" and "step_size.<parameter>".
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.nn.Rprop([w], 0.5)((ms.Tensor([3.0]),)); w.asnumpy()
-    array([0.5], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts; see `Optimizer`.
+        learning_rate (float | Tensor | LearningRateSchedule | Iterable[float]): The size of the
+            first steps. Default: 0.1.
+        etas (tuple[float, float]): The factors by which a coordinate's step shrinks and grows.
+            Default: (0.5, 1.2).
+        step_sizes (tuple[float, float]): The bounds of a coordinate's step. Default: (1e-06, 50.0).
+        weight_decay (float | Cell): The decay: ``weight_decay * p`` is added to the gradient of
+            each parameter. Default: 0.0.
+
+    Raises:
+        ValueError: For etas not on both sides of 1 and for an empty range of step sizes.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.nn.Rprop([w], 0.5)((ms.Tensor([3.0]),)); w.asnumpy()
+        array([0.5], dtype=float32)
     """
 
     def __init__(
@@ -78,14 +89,24 @@ class ASGD(Optimizer):
     ``p = p * (1 - lambd * eta) - eta * g; ax += mu * (p - ax)`` with ``eta = lr / (1 + lambd * lr *
     t)**alpha`` and ``mu = 1 / max(1, t - t0)``.
 
-    `params` lists the parameters or groups of them; `learning_rate` is a number, a schedule or a
-    rate for each step; ``weight_decay * p`` is added to gradients; see `Optimizer`. The states are
-    named "eta_<parameter>", "mu_<parameter>" and "ax_.<parameter>" (the average).
+    The states are named "eta_<parameter>", "mu_<parameter>" and "ax_.<parameter>" (the average).
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.nn.ASGD([w], 0.5, 0.0)((ms.Tensor([1.0]),)); w.asnumpy()
-    array([0.5], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts; see `Optimizer`.
+        learning_rate (float | Tensor | LearningRateSchedule | Iterable[float]): The learning rate:
+            a number, a schedule, or a rate for each training step. Default: 0.1.
+        lambd (float): The decay of the parameters towards 0. Default: 0.0001.
+        alpha (float): The exponent by which the rate falls. Default: 0.75.
+        t0 (float): The training step from which the average begins. Default: 1000000.0.
+        weight_decay (float | Cell): The decay: ``weight_decay * p`` is added to the gradient of
+            each parameter. Default: 0.0.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.nn.ASGD([w], 0.5, 0.0)((ms.Tensor([1.0]),)); w.asnumpy()
+        array([0.5], dtype=float32)
     """
 
     def __init__(

@@ -194,24 +194,39 @@ def thor(
     """Return an optimizer that takes second-order steps for the dense, convolutional and embedding
     layers of a network (module docstring).
 
-    The layers of `net` are replaced by `DenseThor`, `Conv2dThor`, `EmbeddingThor` and
-    `EmbeddingLookupThor` with the same parameters (`mycel.train.ConvertNetUtils`).
+    Args:
+        net (Cell): The network, whose layers are replaced by `DenseThor`, `Conv2dThor`,
+            `EmbeddingThor` and `EmbeddingLookupThor` with the same parameters
+            (`mycel.train.ConvertNetUtils`).
+        learning_rate (Tensor): A tensor of one number, or of one for each training step (the last
+            holds after the end).
+        damping (Tensor): What is added to the second moments, as `learning_rate`.
+        momentum (float): The weight of the steps before.
+        weight_decay (float): The decay: it times the parameter is added to the gradients. Default:
+            0.0.
+        loss_scale (float): The factor of the loss. Default: 1.0.
+        batch_size (int): The number of examples over which the loss is a mean. Default: 32.
+        use_nesterov (bool): Whether Nesterov's form is computed. Default: False.
+        decay_filter (Callable[[Parameter], bool]): Which parameters decay. Default: _everywhere.
+        split_indices (list[int] | None): How layers are divided among devices; has no effect.
+            Default: None.
+        enable_clip_grad (bool): Whether gradients are scaled down to norm 1. Default: False.
+        frequency (int): After how many training steps the inverses are computed, of whole second
+            moments instead of blocks. Default: 100.
 
-    `learning_rate` and `damping` are tensors of one number, or of one for each step (the last holds
-    after the end); gradients are those of the mean loss over `batch_size` examples times
-    `loss_scale`. `momentum` is the weight of the steps before, in Nesterov's form with
-    `use_nesterov`. `weight_decay` times the parameter is added to the gradients of the parameters
-    that `decay_filter` accepts; `enable_clip_grad` scales gradients down to norm 1. The inverses
-    are computed every `frequency` steps, of whole second moments instead of blocks.
-    `split_indices`, which divides layers among devices, has no effect. Raises TypeError or
-    ValueError for other arguments.
+    Returns:
+        Optimizer: The optimizer.
 
-    >>> import mycel as ms
-    >>> net = ms.nn.DenseThor(2, 1, "ones", has_bias=False)
-    >>> step = ms.nn.thor(net, ms.Tensor(0.5), ms.Tensor(0.25), 0.0, batch_size=1, frequency=2)
-    >>> _ = ms.grad(lambda x: net(x).sum(), None, step.parameters)(ms.Tensor([[1.0, 0.0]]))
-    >>> _ = step((ms.Tensor([[1.0, 0.0]]),)); net.weight.asnumpy().round(4)
-    array([[0.7778, 1.    ]], dtype=float32)
+    Raises:
+        TypeError, ValueError: For other arguments.
+
+    Examples:
+        >>> import mycel as ms
+        >>> net = ms.nn.DenseThor(2, 1, "ones", has_bias=False)
+        >>> step = ms.nn.thor(net, ms.Tensor(0.5), ms.Tensor(0.25), 0.0, batch_size=1, frequency=2)
+        >>> _ = ms.grad(lambda x: net(x).sum(), None, step.parameters)(ms.Tensor([[1.0, 0.0]]))
+        >>> _ = step((ms.Tensor([[1.0, 0.0]]),)); net.weight.asnumpy().round(4)
+        array([[0.7778, 1.    ]], dtype=float32)
     """
     arguments.instance("thor", "net", net, Cell)
     for name, value in (("learning_rate", learning_rate), ("damping", damping)):

@@ -24,18 +24,23 @@ __all__ = ["Bijector"]
 class Bijector(Cell):
     """An invertible function of each element of a tensor.
 
-    `is_constant_jacobian` says that its derivative is constant, `is_injective` that it maps no two
-    points to one. `name` is the class's unless given. `dtype` is the element type that it computes
-    in, None for that of its operand. `param` is a dictionary of the arguments that it was made
-    with, kept as `parameters`.
-
     Called with the name of a method and its arguments it returns that method's result; called with
     a distribution it returns the transformed distribution.
 
-    >>> import mycel as ms
-    >>> exp = ms.nn.probability.bijector.Exp()
-    >>> exp("inverse", ms.Tensor([1.0])).tolist()
-    [0.0]
+    Args:
+        is_constant_jacobian (bool): Whether its derivative is constant. Default: False.
+        is_injective (bool): Whether it maps no two points to one. Default: True.
+        name (str | None): Its name; None for that of the class. Default: None.
+        dtype (DType | None): The element type that it computes in; None for that of its operand.
+            Default: None.
+        param (dict[str, Any] | None): The arguments that it was made with, kept as `parameters`.
+            Default: None.
+
+    Examples:
+        >>> import mycel as ms
+        >>> exp = ms.nn.probability.bijector.Exp()
+        >>> exp("inverse", ms.Tensor([1.0])).tolist()
+        [0.0]
     """
 
     # The parameters that `repr` shows.

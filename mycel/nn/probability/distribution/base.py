@@ -68,14 +68,19 @@ def values_of(value: Any) -> Any:
 class Distribution(Cell):
     """A probability distribution.
 
-    `seed` is that of its generator (None or 0: the default generator), `dtype` the element type of
-    its samples, `name` its name in messages, and `param` a dictionary of the arguments that it was
-    made with. Called with the name of a method and its arguments it returns that method's result.
+    Called with the name of a method and its arguments it returns that method's result.
 
-    >>> import mycel as ms
-    >>> normal = ms.nn.probability.distribution.Normal(0.0, 1.0)
-    >>> f"{normal('log_prob', ms.Tensor(0.0)).item():.4f}"
-    '-0.9189'
+    Args:
+        seed (int | None): The seed of its generator; None or 0 for the default one.
+        dtype (DType | None): The element type of samples.
+        name (str): Its name in messages.
+        param (dict[str, Any] | None): Its a dictionary of the arguments that it was made with.
+
+    Examples:
+        >>> import mycel as ms
+        >>> normal = ms.nn.probability.distribution.Normal(0.0, 1.0)
+        >>> f"{normal('log_prob', ms.Tensor(0.0)).item():.4f}"
+        '-0.9189'
     """
 
     _names: tuple[str, ...] = ()

@@ -55,12 +55,18 @@ class _Located(Distribution):
 class Normal(_Located):
     """The normal distribution with a `mean` and a standard deviation `sd`.
 
-    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
-    samples, `name` its name in messages.
+    Args:
+        mean (Tensor | float | None): The mean; None to give it at each call. Default: None.
+        sd (Tensor | float | None): The standard deviation; None to give it at each call. Default:
+            None.
+        seed (int | None): The seed of its generator; None or 0 for the default one. Default: None.
+        dtype (DType | None): The element type of samples. Default: float32.
+        name (str): Its name in messages. Default: "Normal".
 
-    >>> import mycel as ms
-    >>> f"{ms.nn.probability.distribution.Normal(0.0, 1.0).cdf(ms.Tensor(1.0)).item():.4f}"
-    '0.8413'
+    Examples:
+        >>> import mycel as ms
+        >>> f"{ms.nn.probability.distribution.Normal(0.0, 1.0).cdf(ms.Tensor(1.0)).item():.4f}"
+        '0.8413'
     """
 
     _names = ("mean", "sd")
@@ -104,12 +110,18 @@ class Normal(_Located):
 class HalfNormal(_Located):
     """The distribution of mean + |x| with x normal of mean 0 and standard deviation `sd`.
 
-    Its density is 0 below `mean`, where the distribution begins. `seed` is that of its generator
-    (None or 0: the default one), `dtype` the element type of samples, `name` its name in messages.
+    Args:
+        mean (Tensor | float | None): Where the distribution begins; None to give it at each call.
+            Default: None.
+        sd (Tensor | float | None): The scale; None to give it at each call. Default: None.
+        seed (int | None): The seed of its generator; None or 0 for the default one. Default: None.
+        dtype (DType | None): The element type of samples. Default: float32.
+        name (str): Its name in messages. Default: "HalfNormal".
 
-    >>> import mycel as ms
-    >>> f"{ms.nn.probability.distribution.HalfNormal(0.0, 1.0).prob(ms.Tensor(0.0)).item():.4f}"
-    '0.7979'
+    Examples:
+        >>> import mycel as ms
+        >>> f"{ms.nn.probability.distribution.HalfNormal(0.0, 1.0).prob(ms.Tensor(0.0)).item():.4f}"
+        '0.7979'
     """
 
     _names = ("mean", "sd")
@@ -154,13 +166,19 @@ class HalfNormal(_Located):
 class Laplace(_Located):
     """The Laplace distribution exp(-|z|) / (2 scale) with location `mean`.
 
-    As in MindSpore `sd` is the scale; the standard deviation is sqrt(2) times it. `seed` is that of
-    its generator (None or 0: the default one), `dtype` the element type of samples, `name` its name
-    in messages.
+    As in MindSpore `sd` is the scale; the standard deviation is sqrt(2) times it.
 
-    >>> import mycel as ms
-    >>> ms.nn.probability.distribution.Laplace(0.0, 1.0).prob(ms.Tensor(0.0)).item()
-    0.5
+    Args:
+        mean (Tensor | float | None): The location; None to give it at each call. Default: None.
+        sd (Tensor | float | None): The scale; None to give it at each call. Default: None.
+        seed (int | None): The seed of its generator; None or 0 for the default one. Default: None.
+        dtype (DType | None): The element type of samples. Default: float32.
+        name (str): Its name in messages. Default: "Laplace".
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.probability.distribution.Laplace(0.0, 1.0).prob(ms.Tensor(0.0)).item()
+        0.5
     """
 
     _names = ("mean", "sd")
@@ -212,12 +230,19 @@ class Laplace(_Located):
 class Cauchy(_Located):
     """The Cauchy distribution with median `loc` and a `scale`.
 
-    It has neither a mean nor a variance: both raise ValueError. `seed` is that of its generator
-    (None or 0: the default one), `dtype` the element type of samples, `name` its name in messages.
+    It has neither a mean nor a variance: both raise ValueError.
 
-    >>> import mycel as ms
-    >>> ms.nn.probability.distribution.Cauchy(0.0, 1.0).cdf(ms.Tensor(0.0)).item()
-    0.5
+    Args:
+        loc (Tensor | float | None): The location; None to give it at each call. Default: None.
+        scale (Tensor | float | None): The scale; None to give it at each call. Default: None.
+        seed (int | None): The seed of its generator; None or 0 for the default one. Default: None.
+        dtype (DType | None): The element type of samples. Default: float32.
+        name (str): Its name in messages. Default: "Cauchy".
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.probability.distribution.Cauchy(0.0, 1.0).cdf(ms.Tensor(0.0)).item()
+        0.5
     """
 
     _names = ("loc", "scale")
@@ -271,12 +296,17 @@ class Logistic(_Located):
     """The logistic distribution with location `loc` and a `scale`, whose distribution function is
     the sigmoid of z.
 
-    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
-    samples, `name` its name in messages.
+    Args:
+        loc (Tensor | float | None): The location; None to give it at each call. Default: None.
+        scale (Tensor | float | None): The scale; None to give it at each call. Default: None.
+        seed (int | None): The seed of its generator; None or 0 for the default one. Default: None.
+        dtype (DType | None): The element type of samples. Default: float32.
+        name (str): Its name in messages. Default: "Logistic".
 
-    >>> import mycel as ms
-    >>> ms.nn.probability.distribution.Logistic(0.0, 1.0).cdf(ms.Tensor(0.0)).item()
-    0.5
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.probability.distribution.Logistic(0.0, 1.0).cdf(ms.Tensor(0.0)).item()
+        0.5
     """
 
     _names = ("loc", "scale")
@@ -387,12 +417,20 @@ class StudentT(_Located):
 class Uniform(Distribution):
     """The uniform distribution over [low, high].
 
-    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
-    samples, `name` its name in messages. Raises ValueError unless low < high.
+    Args:
+        low (Tensor | float | None): A bound; None to give it at each call. Default: None.
+        high (Tensor | float | None): A bound; None to give it at each call. Default: None.
+        seed (int | None): The seed of its generator; None or 0 for the default one. Default: None.
+        dtype (DType | None): The element type of samples. Default: float32.
+        name (str): Its name in messages. Default: "Uniform".
 
-    >>> import mycel as ms
-    >>> ms.nn.probability.distribution.Uniform(0.0, 2.0).prob(ms.Tensor(1.0)).item()
-    0.5
+    Raises:
+        ValueError: Unless low < high.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.probability.distribution.Uniform(0.0, 2.0).prob(ms.Tensor(1.0)).item()
+        0.5
     """
 
     _names = ("low", "high")

@@ -31,12 +31,19 @@ def _whole(value: Tensor, good: Tensor) -> tuple[Tensor, Tensor]:
 class Bernoulli(Distribution):
     """The distribution of 1 with probability `probs` and else 0.
 
-    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
-    samples, `name` its name in messages. Raises ValueError unless 0 < probs < 1.
+    Args:
+        probs (Tensor | float | None): The probability, or probabilities. Default: None.
+        seed (int | None): The seed of its generator; None or 0 for the default one. Default: None.
+        dtype (DType | None): The element type of samples. Default: int32.
+        name (str): Its name in messages. Default: "Bernoulli".
 
-    >>> import mycel as ms
-    >>> ms.nn.probability.distribution.Bernoulli(0.25).mean().item()
-    0.25
+    Raises:
+        ValueError: Unless 0 < probs < 1.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.probability.distribution.Bernoulli(0.25).mean().item()
+        0.25
     """
 
     _names = ("probs",)
@@ -83,12 +90,16 @@ class Geometric(Distribution):
     """The geometric distribution (1 - probs)^k probs for k = 0, 1, ...: the number of failures
     before the first success.
 
-    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
-    samples, `name` its name in messages.
+    Args:
+        probs (Tensor | float | None): The probability, or probabilities. Default: None.
+        seed (int | None): The seed of its generator; None or 0 for the default one. Default: None.
+        dtype (DType | None): The element type of samples. Default: int32.
+        name (str): Its name in messages. Default: "Geometric".
 
-    >>> import mycel as ms
-    >>> ms.nn.probability.distribution.Geometric(0.5).prob(ms.Tensor(1.0)).item()
-    0.25
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.probability.distribution.Geometric(0.5).prob(ms.Tensor(1.0)).item()
+        0.25
     """
 
     _names = ("probs",)
@@ -138,12 +149,16 @@ class Geometric(Distribution):
 class Poisson(Distribution):
     """The Poisson distribution rate^k exp(-rate) / k! for k = 0, 1, ...
 
-    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
-    samples, `name` its name in messages.
+    Args:
+        rate (Tensor | float | None): The rate; None to give it at each call. Default: None.
+        seed (int | None): The seed of its generator; None or 0 for the default one. Default: None.
+        dtype (DType | None): The element type of samples. Default: float32.
+        name (str): Its name in messages. Default: "Poisson".
 
-    >>> import mycel as ms
-    >>> ms.nn.probability.distribution.Poisson([2.0]).mean().item()
-    2.0
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.probability.distribution.Poisson([2.0]).mean().item()
+        2.0
     """
 
     _names = ("rate",)
@@ -190,13 +205,21 @@ class Categorical(Distribution):
     """The distribution of the numbers 0 to C - 1 with probabilities `probs` (..., C).
 
     The axes before the last are the batch; means, modes, variances and deviations keep the last
-    axis with size 1. `seed` is that of its generator (None or 0: the default one), `dtype` the
-    element type of samples, `name` its name in messages. Raises ValueError for probabilities that
-    do not sum to 1.
+    axis with size 1.
 
-    >>> import mycel as ms
-    >>> ms.nn.probability.distribution.Categorical([0.25, 0.75]).prob(ms.Tensor(1.0)).item()
-    0.75
+    Args:
+        probs (Tensor | float | None): The probabilities, (..., C). Default: None.
+        seed (int | None): The seed of its generator; None or 0 for the default one. Default: None.
+        dtype (DType | None): The element type of samples. Default: int32.
+        name (str): Its name in messages. Default: "Categorical".
+
+    Raises:
+        ValueError: For probabilities that do not sum to 1.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.probability.distribution.Categorical([0.25, 0.75]).prob(ms.Tensor(1.0)).item()
+        0.75
     """
 
     _names = ("probs",)

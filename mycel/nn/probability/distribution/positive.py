@@ -19,12 +19,16 @@ __all__ = ["Beta", "Exponential", "Gamma"]
 class Exponential(Distribution):
     """The exponential distribution rate * exp(-rate x) for x >= 0.
 
-    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
-    samples, `name` its name in messages.
+    Args:
+        rate (Tensor | float | None): The rate; None to give it at each call. Default: None.
+        seed (int | None): The seed of its generator; None or 0 for the default one. Default: None.
+        dtype (DType | None): The element type of samples. Default: float32.
+        name (str): Its name in messages. Default: "Exponential".
 
-    >>> import mycel as ms
-    >>> ms.nn.probability.distribution.Exponential(2.0).mean().item()
-    0.5
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.probability.distribution.Exponential(2.0).mean().item()
+        0.5
     """
 
     _names = ("rate",)
@@ -73,12 +77,20 @@ class Gamma(Distribution):
     """The gamma distribution with a shape (`concentration`) and a `rate`.
 
     The mode is NaN for a concentration below 1. Samples are differentiable with respect to the rate
-    only. `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
-    samples, `name` its name in messages.
+    only.
 
-    >>> import mycel as ms
-    >>> ms.nn.probability.distribution.Gamma([3.0], [2.0]).mean().item()
-    1.5
+    Args:
+        concentration (Tensor | float | None): The shape; None to give it at each call. Default:
+            None.
+        rate (Tensor | float | None): The rate; None to give it at each call. Default: None.
+        seed (int | None): The seed of its generator; None or 0 for the default one. Default: None.
+        dtype (DType | None): The element type of samples. Default: float32.
+        name (str): Its name in messages. Default: "Gamma".
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.probability.distribution.Gamma([3.0], [2.0]).mean().item()
+        1.5
     """
 
     _names = ("concentration", "rate")
@@ -143,12 +155,21 @@ class Beta(Distribution):
     """The beta distribution x^(a - 1) (1 - x)^(b - 1) / B(a, b) on [0, 1], with a =
     `concentration1` and b = `concentration0`.
 
-    The mode is NaN unless both are above 1. `seed` is that of its generator (None or 0: the default
-    one), `dtype` the element type of samples, `name` its name in messages.
+    The mode is NaN unless both are above 1.
 
-    >>> import mycel as ms
-    >>> ms.nn.probability.distribution.Beta(1.0, 3.0).mean().item()
-    0.25
+    Args:
+        concentration1 (Tensor | float | None): The shape; None to give it at each call. Default:
+            None.
+        concentration0 (Tensor | float | None): The shape; None to give it at each call. Default:
+            None.
+        seed (int | None): The seed of its generator; None or 0 for the default one. Default: None.
+        dtype (DType | None): The element type of samples. Default: float32.
+        name (str): Its name in messages. Default: "Beta".
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.probability.distribution.Beta(1.0, 3.0).mean().item()
+        0.25
     """
 
     _names = ("concentration1", "concentration0")

@@ -31,14 +31,22 @@ _EULER = 0.5772156649015329
 class TransformedDistribution(Distribution):
     """The distribution of `bijector.forward(x)` with x of `distribution`.
 
-    Means and entropies are known where the derivative is constant. `seed` starts a generator that
-    replaces that of `distribution` (None or 0: keep it), and `name` is the name in messages.
+    Means and entropies are known where the derivative is constant.
 
-    >>> import mycel as ms
-    >>> from mycel.nn.probability import bijector, distribution
-    >>> made = distribution.TransformedDistribution(bijector.Exp(), distribution.Normal(0.0, 1.0))
-    >>> made.cdf(ms.Tensor(1.0)).item()
-    0.5
+    Args:
+        bijector (Bijector): The function.
+        distribution (Distribution): The distribution of what is mapped.
+        seed (int | None): Starts a generator that replaces that of `distribution`; None or 0 to
+            keep it. Default: None.
+        name (str): The name in messages. Default: "transformed_distribution".
+
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.nn.probability import bijector, distribution
+        >>> made = distribution.TransformedDistribution(bijector.Exp(), distribution.Normal(0.0,
+        ...     1.0))
+        >>> made.cdf(ms.Tensor(1.0)).item()
+        0.5
     """
 
     def __init__(
@@ -97,12 +105,17 @@ class TransformedDistribution(Distribution):
 class LogNormal(TransformedDistribution):
     """The distribution of exp(x) with x normal of mean `loc` and standard deviation `scale`.
 
-    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
-    samples, `name` its name in messages.
+    Args:
+        loc (Tensor | float | None): The location; None to give it at each call. Default: None.
+        scale (Tensor | float | None): The scale; None to give it at each call. Default: None.
+        seed (int | None): The seed of its generator; None or 0 for the default one. Default: 0.
+        dtype (DType | None): The element type of samples. Default: float32.
+        name (str): Its name in messages. Default: "LogNormal".
 
-    >>> import mycel as ms
-    >>> ms.nn.probability.distribution.LogNormal(0.0, 1.0).cdf(ms.Tensor(1.0)).item()
-    0.5
+    Examples:
+        >>> import mycel as ms
+        >>> ms.nn.probability.distribution.LogNormal(0.0, 1.0).cdf(ms.Tensor(1.0)).item()
+        0.5
     """
 
     _names = ("loc", "scale")
@@ -156,12 +169,17 @@ class LogNormal(TransformedDistribution):
 class Gumbel(TransformedDistribution):
     """Gumbel's distribution of largest values, exp(-exp(-(x - loc) / scale)) (Gumbel, 1935).
 
-    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
-    samples, `name` its name in messages.
+    Args:
+        loc (Tensor | float): The location.
+        scale (Tensor | float): The scale.
+        seed (int | None): The seed of its generator; None or 0 for the default one. Default: 0.
+        dtype (DType | None): The element type of samples. Default: float32.
+        name (str): Its name in messages. Default: "Gumbel".
 
-    >>> import mycel as ms
-    >>> f"{ms.nn.probability.distribution.Gumbel(0.0, 1.0).mean().item():.4f}"
-    '0.5772'
+    Examples:
+        >>> import mycel as ms
+        >>> f"{ms.nn.probability.distribution.Gumbel(0.0, 1.0).mean().item():.4f}"
+        '0.5772'
     """
 
     _names = ("loc", "scale")
