@@ -72,6 +72,8 @@ def described() -> Iterator[tuple[str, Any]]:
             if isinstance(value, type):
                 found = [] if issubclass(value, enum.Enum) else found
                 methods = {k: getattr(v, "__func__", v) for k, v in vars(value).items() if not k.startswith("_")}
+                # What an operation computes as an object is said of its class.
+                methods.pop("compute", None) if issubclass(value, mycel.ops.Primitive) else None
                 found += [(f"{name}.{k}", v) for k, v in methods.items() if inspect.isfunction(v)]
             for path, member in found:
                 if callable(member) and id(member) not in seen:

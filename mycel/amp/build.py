@@ -40,23 +40,34 @@ def build_train_network(
     """Return a training step of a network in mixed precision, called with data and label and giving
     the loss.
 
-    `network` is changed in place; `optimizer` updates its parameters. `loss_fn` is the Cell of the
-    loss, None where the network itself gives it. `level` is a level of `auto_mixed_precision`, in
-    float16; level "O2" scales the loss dynamically unless told otherwise. `boost_level` must be
-    "O0", the only one supported. The further options are `cast_model_type`, the element type that
-    the whole network computes in, None for none; `keep_batchnorm_fp32`, whether the layers of
-    `get_black_list` stay in float32; and `loss_scale_manager`, a `LossScaleManager` or None. With a
-    manager that leaves out steps that overflow, the step gives (loss, overflow, scale). Raises
-    ValueError for unknown levels and options, TypeError for networks, optimizers and losses of
-    another kind.
+    Args:
+        network (Cell): The network, which is changed in place.
+        optimizer (Cell): What updates its parameters.
+        loss_fn (Cell | None): The Cell of the loss; None where the network itself gives it.
+            Default: None.
+        level (str): A level of `auto_mixed_precision`, in float16; "O2" scales the loss dynamically
+            unless told otherwise. Default: "O0".
+        boost_level (str): Must be "O0". Default: "O0".
+        **kwargs (Any): `cast_model_type`, the element type that the whole network computes in, None
+            for none; `keep_batchnorm_fp32`, whether the layers of `get_black_list` stay in float32;
+            and `loss_scale_manager`, a `LossScaleManager` or None.
 
-    >>> import mycel as ms
-    >>> net = ms.nn.Dense(2, 1)
-    >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.1)
-    >>> step = ms.amp.build_train_network(net, optimizer, ms.nn.MSELoss(), level="O2")
-    >>> loss, overflow, scale = step(ms.ops.ones((3, 2)), ms.ops.ones((3, 1)))
-    >>> loss.dtype, float(scale)
-    (mindspore.float32, 16777216.0)
+    Returns:
+        Cell: The training step; with a manager that leaves out steps that overflow it gives (loss,
+            overflow, scale).
+
+    Raises:
+        ValueError: For unknown levels and options.
+        TypeError: For networks, optimizers and losses of another kind.
+
+    Examples:
+        >>> import mycel as ms
+        >>> net = ms.nn.Dense(2, 1)
+        >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.1)
+        >>> step = ms.amp.build_train_network(net, optimizer, ms.nn.MSELoss(), level="O2")
+        >>> loss, overflow, scale = step(ms.ops.ones((3, 2)), ms.ops.ones((3, 1)))
+        >>> loss.dtype, float(scale)
+        (mindspore.float32, 16777216.0)
     """
     arguments.instance("build_train_network", "network", network, Cell)
     if not isinstance(optimizer, Optimizer) and not hasattr(optimizer, "parameters"):

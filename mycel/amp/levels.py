@@ -110,16 +110,28 @@ def custom_mixed_precision(
 ) -> Cell:
     """Change a network in place to compute in mixed precision by a list of classes, and return it.
 
-    Exactly one of the two lists is given. With `white_list` its layers and operations compute in
-    `dtype`, float16 or bfloat16; a class of an operation such as ``ops.MatMul`` stands for the
-    function `matmul` too. With `black_list` everything but its layers computes in `dtype`. Raises
-    ValueError for both lists, none, or another type, and TypeError for a network that is no Cell
-    and for members that are no classes.
+    Exactly one of the two lists is given.
 
-    >>> import mycel as ms
-    >>> net = ms.nn.SequentialCell(ms.nn.Dense(3, 4), ms.nn.ReLU())
-    >>> ms.amp.custom_mixed_precision(net, white_list=[ms.nn.Dense])(ms.ops.ones((2, 3))).dtype
-    mindspore.float32
+    Args:
+        network (Cell): The network.
+        white_list (list[Any] | None): The layers and operations that compute in `dtype`; a class of
+            an operation such as ``ops.MatMul`` stands for the function `matmul` too. Default: None.
+        black_list (list[Any] | None): The layers that do not, while everything else does. Default:
+            None.
+        dtype (DType): float16 or bfloat16. Default: float16.
+
+    Returns:
+        Cell: The network.
+
+    Raises:
+        ValueError: For both lists, none, or another type.
+        TypeError: For a network that is no Cell and for members that are no classes.
+
+    Examples:
+        >>> import mycel as ms
+        >>> net = ms.nn.SequentialCell(ms.nn.Dense(3, 4), ms.nn.ReLU())
+        >>> ms.amp.custom_mixed_precision(net, white_list=[ms.nn.Dense])(ms.ops.ones((2, 3))).dtype
+        mindspore.float32
     """
     _check("custom_mixed_precision", network, dtype)
     if (white_list is None) == (black_list is None):

@@ -130,15 +130,18 @@ class _StepOf(Cell):
 class GradientFreeze:
     """A schedule that freezes the gradients of the first layers in part of the steps.
 
-    `param_groups` is the number of optimizers. `freeze_type` 0 takes runs of steps that train
-    everything, each followed by one step of every other optimizer; `freeze_type` 1 inserts single
-    steps of the other optimizers, chosen at random with NumPy's generator, earlier ones more often.
-    `freeze_p` is the fraction of steps that train everything, `total_steps` the number of steps of
-    the training.
+    Args:
+        param_groups (int): The number of optimizers.
+        freeze_type (int): 0 for runs of training steps that train everything, each followed by one
+            step of every other optimizer; 1 for single steps of the other optimizers, chosen at
+            random with NumPy's generator, earlier ones more often.
+        freeze_p (float): The fraction of steps that train everything.
+        total_steps (int): The number of steps of the training.
 
-    >>> import mycel as ms
-    >>> ms.boost.GradientFreeze(3, 0, 0.5, 4).generate_freeze_index_sequence(3, 0, 0.5, 4)
-    [0, 0, 1, 2]
+    Examples:
+        >>> import mycel as ms
+        >>> ms.boost.GradientFreeze(3, 0, 0.5, 4).generate_freeze_index_sequence(3, 0, 0.5, 4)
+        [0, 0, 1, 2]
     """
 
     def __init__(self, param_groups: int, freeze_type: int, freeze_p: float, total_steps: int) -> None:
@@ -176,11 +179,16 @@ class GradientFreeze:
     def generate_freeze_index_sequence(
         self, parameter_groups_number: int, freeze_strategy: int, freeze_p: float, total_steps: int
     ) -> list[int]:
-        """Return the number of the optimizer for each step, for at least 1.01 * `total_steps`
-        steps.
+        """Return the number of the optimizer for each training step.
 
-        `parameter_groups_number` is the number of optimizers, `freeze_strategy` 0 or 1 as
-        `freeze_type` of the class, and `freeze_p` the fraction of steps that train everything.
+        Args:
+            parameter_groups_number (int): The number of optimizers.
+            freeze_strategy (int): As `freeze_type` of the class.
+            freeze_p (float): The fraction of steps that train everything.
+            total_steps (int): The number of training steps.
+
+        Returns:
+            list[int]: The numbers, at least 1.01 * `total_steps` of them.
         """
         name = "GradientFreeze"
         arguments.integer(name, "parameter_groups_number", parameter_groups_number, 1)
@@ -229,18 +237,29 @@ def freeze_cell(
     """Return a training step for each optimizer of a `FreezeOpt`, called with a batch and giving
     the loss.
 
-    `network` computes the loss, and `grad` is a `GradOperation` with `get_by_list` and
-    `sens_param`, which gives the gradients times `sens`. With `reducer_flag` they go through a
-    `DistributedGradReducer` with `mean` and `degree`. With `use_grad_accumulation` the parameters
-    are updated every `max_accumulation_step` calls.
+    Args:
+        reducer_flag (bool): Whether gradients go through a `DistributedGradReducer`.
+        network (Cell): Computes the loss.
+        optimizer (FreezeOpt): The `FreezeOpt`.
+        sens (float): The scale of the gradients.
+        grad (GradOperation): A `GradOperation` with `get_by_list` and `sens_param`, which gives the
+            gradients times `sens`.
+        use_grad_accumulation (bool): Whether gradients of several calls are added up.
+        mean (bool | None): As in `DistributedGradReducer`. Default: None.
+        degree (int | None): As in `DistributedGradReducer`. Default: None.
+        max_accumulation_step (int): After how many calls the parameters are updated. Default: 1.
 
-    >>> import mycel as ms
-    >>> net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())
-    >>> grad = ms.ops.GradOperation(get_by_list=True, sens_param=True)
-    >>> optimizer = ms.boost.FreezeOpt(ms.nn.SGD(net.trainable_params(), 0.1))
-    >>> step, = ms.boost.freeze_cell(False, net, optimizer, 1.0, grad, False)
-    >>> step(ms.ops.ones((3, 2)), ms.ops.ones((3, 1))).shape
-    ()
+    Returns:
+        tuple[Cell, ...]: The training steps.
+
+    Examples:
+        >>> import mycel as ms
+        >>> net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())
+        >>> grad = ms.ops.GradOperation(get_by_list=True, sens_param=True)
+        >>> optimizer = ms.boost.FreezeOpt(ms.nn.SGD(net.trainable_params(), 0.1))
+        >>> step, = ms.boost.freeze_cell(False, net, optimizer, 1.0, grad, False)
+        >>> step(ms.ops.ones((3, 2)), ms.ops.ones((3, 1))).shape
+        ()
     """
     arguments.instance("freeze_cell", "optimizer", optimizer, FreezeOpt)
     made: list[Cell] = []

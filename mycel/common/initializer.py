@@ -247,16 +247,22 @@ class Normal(Initializer):
 
 @_alias()
 class TruncatedNormal(Initializer):
-    """Normal variates of standard deviation `sigma` around `mean`, redrawn until they lie within
-    [`a`, `b`].
+    """Normal variates that are redrawn until they lie within an interval.
 
-    `a` and `b` are values, not multiples of `sigma`. Raises ValueError if the interval is empty or
-    `sigma` is not positive.
+    Args:
+        sigma (float): The standard deviation. Default: 0.01.
+        mean (float): The mean. Default: 0.0.
+        a (float): The lower bound, a value and not a multiple of `sigma`. Default: -2.0.
+        b (float): The upper bound. Default: 2.0.
 
-    >>> from mycel.common.initializer import TruncatedNormal, initializer
-    >>> drawn = initializer(TruncatedNormal(1.0, a=-0.5, b=0.5), [100]).init_data()
-    >>> bool((abs(drawn.asnumpy()) <= 0.5).all())
-    True
+    Raises:
+        ValueError: If the interval is empty or `sigma` is not positive.
+
+    Examples:
+        >>> from mycel.common.initializer import TruncatedNormal, initializer
+        >>> drawn = initializer(TruncatedNormal(1.0, a=-0.5, b=0.5), [100]).init_data()
+        >>> bool((abs(drawn.asnumpy()) <= 0.5).all())
+        True
     """
 
     def __init__(self, sigma: float = 0.01, mean: float = 0.0, a: float = -2.0, b: float = 2.0) -> None:

@@ -49,18 +49,31 @@ def constexpr(
     reuse_result: bool = True,
     check: bool = True,
 ) -> Any:
-    """Mark a function `fn` of constants, which a compiled function computes while it is compiled.
+    """Mark a function of constants, which a compiled function computes while it is compiled.
 
-    The result is an operator object, or with ``get_instance=False`` a class of such objects, called
-    `name`. `reuse_result` and `check` have no effect: values that the function reads are guarded,
-    and it also works with tensors. Raises TypeError unless `fn` can be called.
+    Args:
+        fn (Callable[..., Any] | None): The function; None to get a decorator. Default: None.
+        get_instance (bool): Whether the result is an operator object, instead of a class of such
+            objects. Default: True.
+        name (str | None): The name of that class. Default: None.
+        reuse_result (bool): Has no effect: values that the function reads are guarded, and it also
+            works with tensors. Default: True.
+        check (bool): Has no effect: values that the function reads are guarded, and it also works
+            with tensors. Default: True.
 
-    >>> import mycel as ms
-    >>> @ms.constexpr
-    ... def half(shape):
-    ...     return tuple(n // 2 for n in shape)
-    >>> ms.jit(lambda x: x.reshape(half(x.shape) + (4,)))(ms.ops.zeros((2, 2))).shape
-    (1, 1, 4)
+    Returns:
+        Any: The operator object, the class, or the decorator.
+
+    Raises:
+        TypeError: Unless `fn` can be called.
+
+    Examples:
+        >>> import mycel as ms
+        >>> @ms.constexpr
+        ... def half(shape):
+        ...     return tuple(n // 2 for n in shape)
+        >>> ms.jit(lambda x: x.reshape(half(x.shape) + (4,)))(ms.ops.zeros((2, 2))).shape
+        (1, 1, 4)
     """
     if fn is None:
         return lambda function: _operator("constexpr", function, get_instance, name)

@@ -171,17 +171,26 @@ def all_gather_into_tensor_uneven(
     group: str | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Write the values of `input` in all processes into `output`, concatenated along the first
-    axis.
+    """Write the values of all processes into one tensor, concatenated along the first axis.
 
-    `output_split_sizes` has the number of rows of each process; by default all have as many.
-    `group` names the group of processes, None all of them; with `async_op` a handle is returned.
+    Args:
+        output (Tensor): The tensor that is written to.
+        input (Tensor): This process's tensor.
+        output_split_sizes (list[int] | None): The number of rows from each process; None for as
+            many of all. Default: None.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        async_op (bool): Whether to return at once with a handle. Default: False.
 
-    >>> import mycel as ms
-    >>> out = ms.Tensor([0.0, 0.0])
-    >>> ms.ops.all_gather_into_tensor_uneven(out, ms.Tensor([5.0, 6.0]), [2])
-    >>> out.tolist()
-    [5.0, 6.0]
+    Returns:
+        Any: A handle with `async_op`, else None; after ``set_comm_ops_inplace(False)`` the values,
+            and this.
+
+    Examples:
+        >>> import mycel as ms
+        >>> out = ms.Tensor([0.0, 0.0])
+        >>> ms.ops.all_gather_into_tensor_uneven(out, ms.Tensor([5.0, 6.0]), [2])
+        >>> out.tolist()
+        [5.0, 6.0]
     """
     name = "all_gather_into_tensor_uneven"
     found, handle = find_group(name, group), started(name, async_op)
@@ -199,16 +208,26 @@ def all_gather_into_tensor_uneven(
 def gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, dst: int = 0, group: str | None = None, async_op: bool = False
 ) -> Any:
-    """Write the values of `input_tensor` in all processes into `output_tensor` of the process
-    `dst`, concatenated along the first axis.
+    """Write the values of all processes into a tensor of one process, concatenated along the first
+    axis.
 
-    `group` names the group of processes, None all of them; with `async_op` a handle is returned.
+    Args:
+        output_tensor (Tensor): The tensor that is written to.
+        input_tensor (Tensor): This process's tensor.
+        dst (int): The rank that it goes to. Default: 0.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        async_op (bool): Whether to return at once with a handle. Default: False.
 
-    >>> import mycel as ms
-    >>> out = ms.Tensor([0.0])
-    >>> ms.ops.gather_into_tensor(out, ms.Tensor([5.0]))
-    >>> out.tolist()
-    [5.0]
+    Returns:
+        Any: A handle with `async_op`, else None; after ``set_comm_ops_inplace(False)`` the values,
+            and this.
+
+    Examples:
+        >>> import mycel as ms
+        >>> out = ms.Tensor([0.0])
+        >>> ms.ops.gather_into_tensor(out, ms.Tensor([5.0]))
+        >>> out.tolist()
+        [5.0]
     """
     name = "gather_into_tensor"
     found, handle = find_group(name, group), started(name, async_op)
@@ -276,16 +295,25 @@ def scatter(
 def scatter_tensor(
     output_tensor: Tensor, input_tensor: Tensor, src: int = 0, group: str | None = None, async_op: bool = False
 ) -> Any:
-    """Write into `output_tensor` this process's share of the rows of `input_tensor` in the process
-    `src`.
+    """Write into a tensor this process's share of the rows of a tensor of one process.
 
-    `group` names the group of processes, None all of them; with `async_op` a handle is returned.
+    Args:
+        output_tensor (Tensor): The tensor that is written to.
+        input_tensor (Tensor): This process's tensor.
+        src (int): The rank that it comes from. Default: 0.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        async_op (bool): Whether to return at once with a handle. Default: False.
 
-    >>> import mycel as ms
-    >>> out = ms.Tensor([0.0])
-    >>> ms.ops.scatter_tensor(out, ms.Tensor([5.0]))
-    >>> out.tolist()
-    [5.0]
+    Returns:
+        Any: A handle with `async_op`, else None; after ``set_comm_ops_inplace(False)`` the values,
+            and this.
+
+    Examples:
+        >>> import mycel as ms
+        >>> out = ms.Tensor([0.0])
+        >>> ms.ops.scatter_tensor(out, ms.Tensor([5.0]))
+        >>> out.tolist()
+        [5.0]
     """
     name = "scatter_tensor"
     found, handle = find_group(name, group), started(name, async_op)
@@ -303,16 +331,25 @@ def reduce_scatter(
     group: str | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Write into `output` the reduction, over all processes, of their tensors for this process.
+    """Write into `output` the reduction, over all processes, of their rows for this process.
 
-    `input_list` has one tensor for each process; `op` is that of `all_reduce`. `group` names the
-    group of processes, None all of them; with `async_op` a handle is returned.
+    Args:
+        output (Tensor): The tensor that is written to.
+        input_list (list[Tensor]): A tensor for each process.
+        op (str): "sum", "prod", "max", "min" or "avg". Default: "sum".
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        async_op (bool): Whether to return at once with a handle. Default: False.
 
-    >>> import mycel as ms
-    >>> out = ms.Tensor([0.0])
-    >>> ms.ops.reduce_scatter(out, [ms.Tensor([5.0])])
-    >>> out.tolist()
-    [5.0]
+    Returns:
+        Any: A handle with `async_op`, else None; after ``set_comm_ops_inplace(False)`` the values,
+            and this.
+
+    Examples:
+        >>> import mycel as ms
+        >>> out = ms.Tensor([0.0])
+        >>> ms.ops.reduce_scatter(out, [ms.Tensor([5.0])])
+        >>> out.tolist()
+        [5.0]
     """
     name = "reduce_scatter"
     found, kind, handle = find_group(name, group), operation_of(name, op), started(name, async_op)
@@ -329,17 +366,25 @@ def reduce_scatter(
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: str = ReduceOp.SUM, group: str | None = None, async_op: bool = False
 ) -> Any:
-    """Write into `output` this process's share of the rows of the reduction of `input` over all
-    processes.
+    """Write into `output` the reduction, over all processes, of their rows for this process.
 
-    `op` is that of `all_reduce`. `group` names the group of processes, None all of them; with
-    `async_op` a handle is returned.
+    Args:
+        output (Tensor): The tensor that is written to.
+        input (Tensor): This process's tensor.
+        op (str): "sum", "prod", "max", "min" or "avg". Default: "sum".
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        async_op (bool): Whether to return at once with a handle. Default: False.
 
-    >>> import mycel as ms
-    >>> out = ms.Tensor([0.0])
-    >>> ms.ops.reduce_scatter_tensor(out, ms.Tensor([5.0]))
-    >>> out.tolist()
-    [5.0]
+    Returns:
+        Any: A handle with `async_op`, else None; after ``set_comm_ops_inplace(False)`` the values,
+            and this.
+
+    Examples:
+        >>> import mycel as ms
+        >>> out = ms.Tensor([0.0])
+        >>> ms.ops.reduce_scatter_tensor(out, ms.Tensor([5.0]))
+        >>> out.tolist()
+        [5.0]
     """
     name = "reduce_scatter_tensor"
     found, kind = find_group(name, group), operation_of(name, op)
@@ -354,18 +399,27 @@ def reduce_scatter_tensor_uneven(
     group: str | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Write into `output` this process's share of the rows of the reduction of `input` over all
-    processes.
+    """Write into `output` the reduction, over all processes, of their rows for this process.
 
-    `input_split_sizes` has the number of rows of each process; by default all have as many. `op` is
-    that of `all_reduce`. `group` names the group of processes, None all of them; with `async_op` a
-    handle is returned.
+    Args:
+        output (Tensor): The tensor that is written to.
+        input (Tensor): This process's tensor.
+        input_split_sizes (list[int] | None): The number of rows to each process; None for as many
+            to all. Default: None.
+        op (str): "sum", "prod", "max", "min" or "avg". Default: "sum".
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        async_op (bool): Whether to return at once with a handle. Default: False.
 
-    >>> import mycel as ms
-    >>> out = ms.Tensor([0.0, 0.0])
-    >>> ms.ops.reduce_scatter_tensor_uneven(out, ms.Tensor([5.0, 6.0]), [2])
-    >>> out.tolist()
-    [5.0, 6.0]
+    Returns:
+        Any: A handle with `async_op`, else None; after ``set_comm_ops_inplace(False)`` the values,
+            and this.
+
+    Examples:
+        >>> import mycel as ms
+        >>> out = ms.Tensor([0.0, 0.0])
+        >>> ms.ops.reduce_scatter_tensor_uneven(out, ms.Tensor([5.0, 6.0]), [2])
+        >>> out.tolist()
+        [5.0, 6.0]
     """
     name = "reduce_scatter_tensor_uneven"
     found, kind, handle = find_group(name, group), operation_of(name, op), started(name, async_op)
@@ -394,16 +448,24 @@ def _new(name: str, wanted: Any, value: Tensor) -> None:
 def all_to_all(
     output_tensor_list: list[Any], input_tensor_list: list[Tensor], group: str | None = None, async_op: bool = False
 ) -> Any:
-    """Send each process its tensor of `input_tensor_list`, and write what each process sent into
-    the tensors of `output_tensor_list`.
+    """Send each process its tensor, and write what each process sent into other tensors.
 
-    `group` names the group of processes, None all of them; with `async_op` a handle is returned.
+    Args:
+        output_tensor_list (list[Any]): What each process sent is written into these.
+        input_tensor_list (list[Tensor]): A tensor for each process.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        async_op (bool): Whether to return at once with a handle. Default: False.
 
-    >>> import mycel as ms
-    >>> out = [ms.Tensor([0.0])]
-    >>> ms.ops.all_to_all(out, [ms.Tensor([5.0])])
-    >>> out[0].tolist()
-    [5.0]
+    Returns:
+        Any: A handle with `async_op`, else None; after ``set_comm_ops_inplace(False)`` the values,
+            and this.
+
+    Examples:
+        >>> import mycel as ms
+        >>> out = [ms.Tensor([0.0])]
+        >>> ms.ops.all_to_all(out, [ms.Tensor([5.0])])
+        >>> out[0].tolist()
+        [5.0]
     """
     name = "all_to_all"
     found, handle = find_group(name, group), started(name, async_op)
@@ -426,18 +488,29 @@ def all_to_all_single(
     group: str | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Send each process its rows of `input`, and write the rows that the processes sent into
-    `output`, concatenated in the order of ranks.
+    """Send each process its rows, and write the rows that the processes sent into a tensor,
+    concatenated in the order of ranks.
 
-    `input_split_sizes` and `output_split_sizes` have the number of rows to and from each process;
-    by default all are equal. `group` names the group of processes, None all of them; with
-    `async_op` a handle is returned.
+    Args:
+        output (Tensor): The tensor that is written to.
+        input (Tensor): This process's tensor.
+        output_split_sizes (list[int] | None): The number of rows from each process; None for as
+            many of all. Default: None.
+        input_split_sizes (list[int] | None): The number of rows to each process; None for as many
+            to all. Default: None.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        async_op (bool): Whether to return at once with a handle. Default: False.
 
-    >>> import mycel as ms
-    >>> out = ms.Tensor([0.0])
-    >>> ms.ops.all_to_all_single(out, ms.Tensor([5.0]))
-    >>> out.tolist()
-    [5.0]
+    Returns:
+        Any: A handle with `async_op`, else None; after ``set_comm_ops_inplace(False)`` the values,
+            and this.
+
+    Examples:
+        >>> import mycel as ms
+        >>> out = ms.Tensor([0.0])
+        >>> ms.ops.all_to_all_single(out, ms.Tensor([5.0]))
+        >>> out.tolist()
+        [5.0]
     """
     name = "all_to_all_single"
     found = find_group(name, group)
@@ -456,18 +529,27 @@ def all_to_all_single(
 def all_to_all_v_c(
     output: Tensor, input: Tensor, send_count_matrix: Any, group: str | None = None, async_op: bool = False
 ) -> Any:
-    """Send each process its rows of `input`, and write the rows that the processes sent into
-    `output`, concatenated in the order of ranks.
+    """Send each process its rows, and write the rows that the processes sent into a tensor,
+    concatenated in the order of ranks.
 
-    `send_count_matrix` has the numbers of rows between all processes, in row-major order: element i
-    * size + j from i to j. `group` names the group of processes, None all of them; with `async_op`
-    a handle is returned.
+    Args:
+        output (Tensor): The tensor that is written to.
+        input (Tensor): This process's tensor.
+        send_count_matrix (list[int]): The numbers of rows between all processes, in row-major
+            order: element i * size + j from i to j.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        async_op (bool): Whether to return at once with a handle. Default: False.
 
-    >>> import mycel as ms
-    >>> out = ms.Tensor([0.0])
-    >>> ms.ops.all_to_all_v_c(out, ms.Tensor([5.0]), [1])
-    >>> out.tolist()
-    [5.0]
+    Returns:
+        Any: A handle with `async_op`, else None; after ``set_comm_ops_inplace(False)`` the values,
+            and this.
+
+    Examples:
+        >>> import mycel as ms
+        >>> out = ms.Tensor([0.0])
+        >>> ms.ops.all_to_all_v_c(out, ms.Tensor([5.0]), [1])
+        >>> out.tolist()
+        [5.0]
     """
     name = "all_to_all_v_c"
     found, handle = find_group(name, group), started(name, async_op)
@@ -512,18 +594,33 @@ def all_gather_matmul(
     trans_input: bool = False,
     trans_x2: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Return the rows of `input` in all processes times `x2`, and those rows.
+    """Return the rows of `input` in all processes times a matrix.
 
-    `group` names the group, which must have `world_size` members. `trans_x2` transposes `x2`.
-    Without `gather_output` the second result is empty. `bias`, `gather_index`, `comm_turn` and
-    `trans_input` must have their defaults. Raises ValueError for another `world_size`, sizes that
-    do not fit, and other values of those options.
+    Args:
+        input (Tensor): This process's tensor.
+        x2 (Tensor): The matrix.
+        group (str): The name of the group, which must have `world_size` members.
+        world_size (int): The number of ranks.
+        bias (Tensor | None): Must have its default. Default: None.
+        gather_index (int): Must have its default. Default: 0.
+        gather_output (bool): Whether the second result is not empty. Default: True.
+        comm_turn (int): Must have its default. Default: 0.
+        trans_input (bool): Must have its default. Default: False.
+        trans_x2 (bool): Whether `x2` is transposed. Default: False.
 
-    >>> import mycel as ms
-    >>> x = ms.Tensor([[1.0, 2.0]])
-    >>> world = ms.communication.GlobalComm.WORLD_COMM_GROUP
-    >>> ms.ops.all_gather_matmul(x, x, world, 1, trans_x2=True)[0].tolist()
-    [[5.0]]
+    Returns:
+        tuple[Tensor, Tensor]: The product, and the rows.
+
+    Raises:
+        ValueError: For another `world_size`, sizes that do not fit, and other values of those
+            options.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.Tensor([[1.0, 2.0]])
+        >>> world = ms.communication.GlobalComm.WORLD_COMM_GROUP
+        >>> ms.ops.all_gather_matmul(x, x, world, 1, trans_x2=True)[0].tolist()
+        [[5.0]]
     """
     a, b, found = _factors(
         "all_gather_matmul",
@@ -554,17 +651,33 @@ def matmul_reduce_scatter(
     trans_input: bool = False,
     trans_x2: bool = False,
 ) -> Tensor:
-    """Return this process's share of the rows of the sum over all processes of `input` times `x2`.
+    """Return this process's share of the rows of the sum over all processes of `input` times a
+    matrix.
 
-    `group` names the group, which must have `world_size` members. `trans_x2` transposes `x2`.
-    `reduce_op`, `bias`, `comm_turn` and `trans_input` must have their defaults. Raises ValueError
-    for another `world_size`, sizes that do not fit, and other values of those options.
+    Args:
+        input (Tensor): This process's tensor.
+        x2 (Tensor): The matrix.
+        group (str): The name of the group, which must have `world_size` members.
+        world_size (int): The number of ranks.
+        reduce_op (str): Must have its default. Default: "sum".
+        bias (Tensor | None): Must have its default. Default: None.
+        comm_turn (int): Must have its default. Default: 0.
+        trans_input (bool): Must have its default. Default: False.
+        trans_x2 (bool): Whether `x2` is transposed. Default: False.
 
-    >>> import mycel as ms
-    >>> x = ms.Tensor([[1.0, 2.0]])
-    >>> world = ms.communication.GlobalComm.WORLD_COMM_GROUP
-    >>> ms.ops.matmul_reduce_scatter(x, x, world, 1, trans_x2=True).tolist()
-    [[5.0]]
+    Returns:
+        Tensor: The share.
+
+    Raises:
+        ValueError: For another `world_size`, sizes that do not fit, and other values of those
+            options.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.Tensor([[1.0, 2.0]])
+        >>> world = ms.communication.GlobalComm.WORLD_COMM_GROUP
+        >>> ms.ops.matmul_reduce_scatter(x, x, world, 1, trans_x2=True).tolist()
+        [[5.0]]
     """
     name = "matmul_reduce_scatter"
     a, b, found = _factors(

@@ -49,23 +49,42 @@ def other_end(name: str, parameter: str, rank: Any, group: str | None) -> Group:
 
 
 def send(tensor: Tensor, dst: int = 0, group: str | None = None, tag: int = 0) -> None:
-    """Send a tensor to the process `dst`.
+    """Send a tensor to a process.
 
-    `group` names the group of processes, None all of them; a message is received with the `tag`
-    with which it was sent, from 0 to 65536. Raises ValueError if `dst` is this
-    process or does not exist; with one process one of both is always true.
+    Args:
+        tensor (Tensor): The tensor.
+        dst (int): The rank that it goes to. Default: 0.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        tag (int): A number from 0 to 65536 that tells messages apart: one is received with the tag
+            with which it was sent. Default: 0.
 
-    >>> import mycel as ms
-    >>> ms.ops.send(ms.Tensor([1.0]), 1)
-    Traceback (most recent call last):
-    ...
-    ValueError: send: there is no rank 1: this process is alone, with rank 0
+    Raises:
+        ValueError: If `dst` is this process or does not exist; with one process one of both is
+            always true.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.send(ms.Tensor([1.0]), 1)
+        Traceback (most recent call last):
+        ...
+        ValueError: send: there is no rank 1: this process is alone, with rank 0
     """
     _send("send", tensor, dst, group, tag)
 
 
 def isend(tensor: Tensor, dst: int = 0, group: str | None = None, tag: int = 0) -> CommHandle:
-    """Do what `send` does with `tensor`, `dst`, `group` and `tag`, and return a handle."""
+    """Do what `send` does, and return a handle.
+
+    Args:
+        tensor (Tensor): The tensor.
+        dst (int): The rank that it goes to. Default: 0.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        tag (int): A number from 0 to 65536 that tells messages apart: one is received with the tag
+            with which it was sent. Default: 0.
+
+    Returns:
+        CommHandle: The handle.
+    """
     _send("isend", tensor, dst, group, tag)
     return CommHandle()
 
@@ -81,17 +100,28 @@ def _tag(name: str, tag: Any) -> int:
 
 
 def recv(tensor: Tensor, src: int = 0, group: str | None = None, tag: int = 0) -> Any:
-    """Write into `tensor` the values that the process `src` sent.
+    """Write into a tensor the values that a process sent.
 
-    `group` names the group of processes, None all of them; `tag` is that of the sender. Raises
-    ValueError if `src` is this process or does not exist; with one process one of both is always
-    true.
+    Args:
+        tensor (Tensor): The tensor.
+        src (int): The rank that it comes from. Default: 0.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        tag (int): A number from 0 to 65536 that tells messages apart: one is received with the tag
+            with which it was sent. Default: 0.
 
-    >>> import mycel as ms
-    >>> ms.ops.recv(ms.Tensor([1.0]), 1)
-    Traceback (most recent call last):
-    ...
-    ValueError: recv: there is no rank 1: this process is alone, with rank 0
+    Returns:
+        Any: 0; after ``set_comm_ops_inplace(False)`` the values.
+
+    Raises:
+        ValueError: If `src` is this process or does not exist; with one process one of both is
+            always true.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.recv(ms.Tensor([1.0]), 1)
+        Traceback (most recent call last):
+        ...
+        ValueError: recv: there is no rank 1: this process is alone, with rank 0
     """
     value = _receiver("recv", tensor, src, group, tag)()
     if not writes("recv"):
@@ -108,24 +138,42 @@ def _receiver(name: str, tensor: Any, src: Any, group: str | None, tag: Any) -> 
 
 
 def irecv(tensor: Tensor, src: int = 0, group: str | None = None, tag: int = 0) -> Any:
-    """Do what `recv` does with `tensor`, `src`, `group` and `tag` when the handle that is returned
-    is waited for.
+    """Do what `recv` does when the handle that is returned is waited for.
+
+    Args:
+        tensor (Tensor): The tensor.
+        src (int): The rank that it comes from. Default: 0.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        tag (int): A number from 0 to 65536 that tells messages apart: one is received with the tag
+            with which it was sent. Default: 0.
+
+    Returns:
+        CommHandle: The handle.
     """
     receive = _receiver("irecv", tensor, src, group, tag)
     return CommHandle(lambda: write("irecv", tensor, receive()))
 
 
 class P2POp:
-    """One `isend` or `irecv` of `batch_isend_irecv`. `op` is the function or its name, `tensor` the
-    tensor to send or to fill, and `peer` the other process, which may be this one. `group` names
-    the group of processes, None all of them. To receive, `tensor` may be a shape, with
-    `recv_dtype` as the element type.
+    """One `isend` or `irecv` of `batch_isend_irecv`.
 
-    Raises TypeError for other types, NotImplementedError for a `tag` other than 0.
+    Args:
+        op (Callable[..., Any] | str): `isend`, `irecv` or its name.
+        tensor (Tensor | tuple[int, ...]): The tensor to send or to fill; to receive it may be a
+            shape.
+        peer (int): The other process, which may be this one.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        tag (int): Must be 0. Default: 0.
+        recv_dtype (DType | None): The element type, where `tensor` is a shape. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.P2POp("isend", ms.Tensor([1.0]), 0).op
-    'isend'
+    Raises:
+        TypeError: For other types.
+        NotImplementedError: For a `tag` other than 0.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.P2POp("isend", ms.Tensor([1.0]), 0).op
+        'isend'
     """
 
     def __init__(
@@ -230,12 +278,17 @@ def all_gather_object(object_list: list[Any], obj: Any, group: str | None = None
 
 
 def broadcast_object_list(object_list: list[Any], src: int = 0, group: str | None = None, device: Any = None) -> None:
-    """Replace the elements of `object_list` by those in the process `src`.
+    """Replace the elements of a list by those in one process.
 
-    `group` names the group of processes, None all of them; `device` has no effect.
+    Args:
+        object_list (list[Any]): The objects, which are replaced.
+        src (int): The rank that it comes from. Default: 0.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        device (str | None): Has no effect. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.broadcast_object_list([1, "a"])
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.broadcast_object_list([1, "a"])
     """
     name = "broadcast_object_list"
     found = find_group(name, group)
@@ -249,15 +302,21 @@ def broadcast_object_list(object_list: list[Any], src: int = 0, group: str | Non
 def gather_object(
     obj: Any, object_gather_list: list[Any] | None = None, dst: int = 0, group: str | None = None
 ) -> None:
-    """Fill the `object_gather_list` of the process `dst` with copies of every process's `obj`.
+    """Fill a list of one process with copies of every process's object.
 
-    `group` names the group of processes, None all of them.
+    Args:
+        obj (Any): This process's object.
+        object_gather_list (list[Any] | None): The list that is filled, in the process `dst` only.
+            Default: None.
+        dst (int): The rank that it goes to. Default: 0.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
 
-    >>> import mycel as ms
-    >>> out = [None]
-    >>> ms.ops.gather_object("a", out)
-    >>> out
-    ['a']
+    Examples:
+        >>> import mycel as ms
+        >>> out = [None]
+        >>> ms.ops.gather_object("a", out)
+        >>> out
+        ['a']
     """
     found = find_group("gather_object", group)
     target = member("gather_object", "dst", dst, found)
@@ -272,16 +331,21 @@ def scatter_object_list(
     src: int = 0,
     group: str | None = None,
 ) -> None:
-    """Set the first element of `scatter_object_output_list` to the element for this process of the
-    `scatter_object_input_list` of the process `src`.
+    """Set the first element of a list to this process's element of the list of one process.
 
-    `group` names the group of processes, None all of them.
+    Args:
+        scatter_object_output_list (list[Any]): Its first element is set.
+        scatter_object_input_list (list[Any] | None): An element for each process, in the process
+            `src` only.
+        src (int): The rank that it comes from. Default: 0.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
 
-    >>> import mycel as ms
-    >>> out = [None]
-    >>> ms.ops.scatter_object_list(out, ["a"])
-    >>> out
-    ['a']
+    Examples:
+        >>> import mycel as ms
+        >>> out = [None]
+        >>> ms.ops.scatter_object_list(out, ["a"])
+        >>> out
+        ['a']
     """
     name = "scatter_object_list"
     found = find_group(name, group)
@@ -295,9 +359,13 @@ def scatter_object_list(
 
 
 def send_object_list(object_list: list[Any], dst: int, group: str | None = None, device: Any = None) -> None:
-    """Send the objects of `object_list` to the process `dst`, as `send` sends a tensor.
+    """Send objects to a process, as `send` sends a tensor.
 
-    `group` is that of `send`; `device` has no effect.
+    Args:
+        object_list (list[Any]): The objects.
+        dst (int): The rank that it goes to.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        device (str | None): Has no effect. Default: None.
     """
     arguments.instance("send_object_list", "object_list", object_list, list)
     found = other_end("send_object_list", "dst", dst, group)
@@ -305,10 +373,16 @@ def send_object_list(object_list: list[Any], dst: int, group: str | None = None,
 
 
 def recv_object_list(object_list: list[Any], src: int = 0, group: str | None = None, device: Any = None) -> int:
-    """Replace the elements of `object_list` by the objects that the process `src` sent, as `recv`
-    does.
+    """Replace the elements of a list by the objects that a process sent, as `recv` does.
 
-    `group` is that of `recv`; `device` has no effect.
+    Args:
+        object_list (list[Any]): The objects, which are replaced.
+        src (int): The rank that it comes from. Default: 0.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        device (str | None): Has no effect. Default: None.
+
+    Returns:
+        int: 0.
     """
     arguments.instance("recv_object_list", "object_list", object_list, list)
     found = other_end("recv_object_list", "src", src, group)

@@ -61,16 +61,29 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Begin communication among `world_size` processes, as `mycel.communication.init` does; `rank`
-    is that of this one.
+    """Begin communication among processes, as `mycel.communication.init` does.
 
     The processes meet where their environment says, at `store`, or at the place that `init_method`
-    names, "tcp://HOST:PORT", where rank 0 is. With one of both, size and rank must be given; else
-    they are -1 or what the environment says. `timeout`, `group_name`, `pg_options` and `device_id`
-    have no effect. Raises ValueError for other sizes and ranks and for a `backend` other than
-    "hccl", "nccl" and "mccl", TypeError for a store that is not a `TCPStore`.
+    names. With one of both, size and rank must be given.
 
-    >>> init_process_group(world_size=1, rank=0)
+    Args:
+        backend (str): "hccl", "nccl" or "mccl". Default: "hccl".
+        init_method (str | None): Where rank 0 is, "tcp://HOST:PORT". Default: None.
+        timeout (Any): Has no effect. Default: None.
+        world_size (int): The number of processes; -1 for what the environment says. Default: -1.
+        rank (int): The number of this one; -1 for what the environment says. Default: -1.
+        store (TCPStore | None): Where the processes meet. Default: None.
+        group_name (str): Has no effect. Default: "".
+        pg_options (Any): Has no effect. Default: None.
+        device_id (Any): Has no effect. Default: None.
+
+    Raises:
+        ValueError: For other sizes and ranks and for a `backend` other than "hccl", "nccl" and
+            "mccl".
+        TypeError: For a store that is not a `TCPStore`.
+
+    Examples:
+        >>> init_process_group(world_size=1, rank=0)
     """
     name = "init_process_group"
     size = arguments.integer(name, "world_size", world_size, numpy=False)
@@ -122,14 +135,26 @@ def new_group(
     use_local_synchronization: bool = False,
     group_desc: str | None = None,
 ) -> str:
-    """Create a group of the processes `ranks` (None: all) and return its name.
+    """Create a group of processes.
 
-    `timeout`, `pg_options`, `use_local_synchronization` and `group_desc` have no effect. Raises
-    TypeError unless the ranks are a list of different ints, ValueError for unknown ranks or a
-    `backend` other than "hccl", "nccl" and "mccl".
+    Args:
+        ranks (list[int] | None): The processes; None for all. Default: None.
+        timeout (Any): Has no effect. Default: None.
+        backend (str | None): "hccl", "nccl" or "mccl"; None for any. Default: None.
+        pg_options (Any): Has no effect. Default: None.
+        use_local_synchronization (bool): Has no effect. Default: False.
+        group_desc (str | None): Has no effect. Default: None.
 
-    >>> get_world_size(new_group([0]))
-    1
+    Returns:
+        str: Its name.
+
+    Raises:
+        TypeError: Unless the ranks are a list of different ints.
+        ValueError: For unknown ranks or a `backend` other than "hccl", "nccl" and "mccl".
+
+    Examples:
+        >>> get_world_size(new_group([0]))
+        1
     """
     name = "new_group"
     if backend is not None and (not isinstance(backend, str) or backend not in groups.WORLDS):

@@ -239,11 +239,19 @@ def _rolled(x: Tensor, axis: int, shift: Any) -> Tensor:
 def narrow(input: Any, axis: int, start: int, length: int) -> Tensor:
     """Return the `length` elements of `input` along `axis` that begin at `start`.
 
-    A negative `start` counts from the end.
+    Args:
+        input (Tensor): The tensor.
+        axis (int): The axis.
+        start (int | Tensor): The first; a negative one counts from the end.
+        length (int): How many.
 
-    >>> import mycel as ms
-    >>> ms.ops.narrow(ms.Tensor([1, 2, 3, 4]), 0, 1, 2).tolist()
-    [2, 3]
+    Returns:
+        Tensor: The input with `length` elements along the axis.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.narrow(ms.Tensor([1, 2, 3, 4]), 0, 1, 2).tolist()
+        [2, 3]
     """
     x = operand("narrow", input)
     where = axis_of("narrow", axis, x.ndim)
@@ -292,13 +300,26 @@ def strided_slice(
 ) -> Tensor:
     """Return ``input_x[begin[0]:end[0]:strides[0], ...]``.
 
-    Bit i of a mask changes entry i: `begin_mask` and `end_mask` leave out that bound,
-    `ellipsis_mask` makes the entry "...", `new_axis_mask` makes it a new axis, and
-    `shrink_axis_mask` an index that removes the axis.
+    Bit i of a mask changes entry i.
 
-    >>> import mycel as ms
-    >>> ms.ops.strided_slice(ms.ops.arange(6), (1,), (6,), (2,)).tolist()
-    [1, 3, 5]
+    Args:
+        input_x (Tensor): The tensor.
+        begin (tuple[int, ...]): The first position of each axis.
+        end (tuple[int, ...]): The bound of each axis.
+        strides (tuple[int, ...] | None): The steps; None for 1.
+        begin_mask (int): The axes, as bits, whose `begin` is left out. Default: 0.
+        end_mask (int): The axes whose `end` is left out. Default: 0.
+        ellipsis_mask (int): The entry that is "...". Default: 0.
+        new_axis_mask (int): The entries that are a new axis. Default: 0.
+        shrink_axis_mask (int): The entries that are an index, which removes the axis. Default: 0.
+
+    Returns:
+        Tensor: The part.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.strided_slice(ms.ops.arange(6), (1,), (6,), (2,)).tolist()
+        [1, 3, 5]
     """
     arguments.integer("strided_slice", "begin_mask", begin_mask)
     arguments.integer("strided_slice", "end_mask", end_mask)
@@ -328,14 +349,24 @@ _PAD_MODES = ("constant", "reflect", "replicate", "circular")
 def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -> Tensor:
     """Pad the last axes of `input_x`.
 
-    `padding` is (low, high) for the last axis, then for the one before it, and so on; negative
-    amounts remove elements. `mode` "constant" pads with `value` (0 by default), "reflect" mirrors
-    without repeating the edge, "replicate" repeats the edge, and "circular" wraps around. Raises
-    ValueError for other modes and for amounts that do not fit.
+    Args:
+        input_x (Tensor): The tensor.
+        padding (tuple[int, ...] | Sequence[int] | Tensor): Two for each axis, from the last axis
+            on.
+        mode (str): "constant", "reflect" (mirrors without repeating the edge), "replicate" (repeats
+            the edge) or "circular" (wraps around). Default: "constant".
+        value (float | None): The constant; None for 0. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.pad(ms.Tensor([1, 2, 3]), (1, 2), mode="reflect").tolist()
-    [2, 1, 2, 3, 2, 1]
+    Returns:
+        Tensor: The padded tensor.
+
+    Raises:
+        ValueError: For other modes and for amounts that do not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.pad(ms.Tensor([1, 2, 3]), (1, 2), mode="reflect").tolist()
+        [2, 1, 2, 3, 2, 1]
     """
     x = operand("pad", input_x)
     amounts = shape_of("pad", padding)
@@ -433,12 +464,19 @@ def triu(input: Any, diagonal: int = 0) -> Tensor:
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return matrices with the last axis of `input` on a diagonal and zeros elsewhere.
 
-    The rows lie along the axis `dim1` of the result and the columns along `dim2`; `offset` is the
-    diagonal, 0 for the main one and positive above it.
+    Args:
+        input (Tensor): The tensor.
+        offset (int): The diagonal, 0 for the main one and positive above it. Default: 0.
+        dim1 (int): The axis of the rows of the matrices. Default: -2.
+        dim2 (int): The axis of their columns. Default: -1.
 
-    >>> import mycel as ms
-    >>> ms.ops.diag_embed(ms.Tensor([1, 2])).tolist()
-    [[1, 0], [0, 2]]
+    Returns:
+        Tensor: The matrices; one axis more than the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.diag_embed(ms.Tensor([1, 2])).tolist()
+        [[1, 0], [0, 2]]
     """
     x = operand("diag_embed", input)
     if x.ndim < 1:
@@ -461,12 +499,19 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return a diagonal of the matrices in `input`, as a new last axis.
 
-    The rows of the matrices lie along the axis `dim1` and their columns along `dim2`; `offset` is
-    the diagonal, 0 for the main one and positive above it.
+    Args:
+        input (Tensor): The tensor.
+        offset (int): The diagonal, 0 for the main one and positive above it. Default: 0.
+        dim1 (int): The axis of the rows of the matrices. Default: 0.
+        dim2 (int): The axis of their columns. Default: 1.
 
-    >>> import mycel as ms
-    >>> ms.ops.diagonal(ms.Tensor([[1, 2], [3, 4]])).tolist()
-    [1, 4]
+    Returns:
+        Tensor: The diagonals; one axis less than the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.diagonal(ms.Tensor([[1, 2], [3, 4]])).tolist()
+        [1, 4]
     """
     x = operand("diagonal", input)
     a, b = axis_of("diagonal", dim1, x.ndim), axis_of("diagonal", dim2, x.ndim)

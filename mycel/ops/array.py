@@ -111,12 +111,19 @@ def ravel(input: Any) -> Tensor:
 def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
     """Join the axes of `input` from `start_dim` to `end_dim` into one.
 
-    `order` "C" is row-major; "F" reverses the axes first. Tensors of fewer than two dimensions
-    become one axis.
+    Args:
+        input (Tensor): The tensor.
+        order (str): "C" is row-major; "F" reverses the axes first. Default: "C".
+        start_dim (int): The first axis. Default: 1.
+        end_dim (int): The last axis. Default: -1.
 
-    >>> import mycel as ms
-    >>> ms.ops.flatten(ms.ops.ones((2, 3, 4))).shape
-    (2, 12)
+    Returns:
+        Tensor: The same elements; tensors of fewer than two dimensions become one axis.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.flatten(ms.ops.ones((2, 3, 4))).shape
+        (2, 12)
     """
     arguments.text("flatten", "order", order)
     x = operand("flatten", input)

@@ -126,14 +126,22 @@ def batch_to_space_nd(input_x: Any, block_shape: Any, crops: Any) -> Tensor:
 def col2im(input_x: Any, output_size: Any, kernel_size: Any, dilation: Any, padding_value: Any, stride: Any) -> Tensor:
     """Add columns up into images, as `fold` does.
 
-    `input_x` has the shape (N, C, KH KW, positions) and the result (N, C, H, W), where
-    `output_size` is (H, W). `kernel_size`, `dilation`, `padding_value` and `stride` describe the
-    sliding window, each by an int or one int for each axis; `padding_value` is the number of zeros
-    that were added on each side.
+    Args:
+        input_x (Tensor): (N, C, KH KW, positions).
+        output_size (Tensor): The size of the images, (H, W).
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+        dilation (int | tuple[int, ...]): The distance of its elements: an int, or one for each
+            axis.
+        padding_value (int | tuple[int, ...]): The number of zeros that were added on each side.
+        stride (int | tuple[int, ...]): The step of the window: an int, or one for each axis.
 
-    >>> import mycel as ms
-    >>> ms.ops.col2im(ms.ops.ones((1, 1, 4, 4)), (3, 3), 2, 1, 0, 1).sum().item()
-    16.0
+    Returns:
+        Tensor: The images, (N, C, H, W).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.col2im(ms.ops.ones((1, 1, 4, 4)), (3, 3), 2, 1, 0, 1).sum().item()
+        16.0
     """
     x = operand("col2im", input_x)
     if x.ndim != 4:
@@ -146,9 +154,19 @@ def renorm(input: Any, p: Any, axis: int, maxnorm: float) -> Tensor:
     """Scale down the slices of `input` along `axis` whose `p`-norm is above `maxnorm`, so that it
     is `maxnorm`.
 
-    >>> import mycel as ms
-    >>> round(ms.ops.renorm(ms.Tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0).sum().item(), 4)
-    2.1
+    Args:
+        input (Tensor): The tensor.
+        p (float): The order of the norm.
+        axis (int): The axis.
+        maxnorm (float): The largest norm.
+
+    Returns:
+        Tensor: The shape and type of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> round(ms.ops.renorm(ms.Tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0).sum().item(), 4)
+        2.1
     """
     arguments.integer("renorm", "p", p)
     arguments.instance("renorm", "maxnorm", maxnorm, float)
@@ -163,12 +181,21 @@ def renorm(input: Any, p: Any, axis: int, maxnorm: float) -> Tensor:
 
 
 def reverse_sequence(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int = 0) -> Tensor:
-    """Reverse the first `seq_lengths[i]` elements of `x` along the axis `seq_dim`, for each i along
-    the axis `batch_dim`.
+    """Reverse the first `seq_lengths[i]` elements of each sequence i.
 
-    >>> import mycel as ms
-    >>> ms.ops.reverse_sequence(ms.Tensor([[1, 2, 3]]), ms.Tensor([2]), 1).tolist()
-    [[2, 1, 3]]
+    Args:
+        x (Tensor): The tensor.
+        seq_lengths (Tensor): How many elements are reversed, for each i along `batch_dim`.
+        seq_dim (int): The axis along which they are.
+        batch_dim (int): The axis of the sequences. Default: 0.
+
+    Returns:
+        Tensor: The shape and type of `x`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.reverse_sequence(ms.Tensor([[1, 2, 3]]), ms.Tensor([2]), 1).tolist()
+        [[2, 1, 3]]
     """
     name = "reverse_sequence"
     value, lengths = operand(name, x), cast_index(name, seq_lengths)

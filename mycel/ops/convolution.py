@@ -168,14 +168,30 @@ def conv1d(
     """Return the cross-correlation of `input` (N, C, L) with `weight` (O, C / groups, K), plus
     `bias`.
 
-    `bias` has O elements, or is None. `stride` is the step between windows, `dilation` the step
-    between the elements of a window, and `groups` the number of groups into which the channels are
-    divided. `pad_mode` is "valid" (no padding), "same" (ceil(L / stride) positions) or "pad", for
-    which `padding` is the number of zeros on each side. Raises ValueError where shapes do not fit.
+    Args:
+        input (Tensor): (N, C, L).
+        weight (Tensor): (O, C / groups, K).
+        bias (Tensor | None): One number for each channel of the result, or None. Default: None.
+        stride (int | tuple[int, ...]): The step between windows: an int, or one for each spatial
+            axis. Default: 1.
+        pad_mode (str): "valid" (no padding), "same" (ceil(size / stride) positions) or "pad".
+            Default: "valid".
+        padding (int | tuple[int, ...]): The number of zeros with `pad_mode` "pad": one int, one for
+            each axis, or one for each side. Default: 0.
+        dilation (int | tuple[int, ...]): The step between the elements of a window: an int, or one
+            for each spatial axis. Default: 1.
+        groups (int): The number of groups into which the channels are divided. Default: 1.
 
-    >>> import mycel as ms
-    >>> ms.ops.conv1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), ms.Tensor([[[1.0, 1.0]]])).tolist()
-    [[[3.0, 5.0]]]
+    Returns:
+        Tensor: (N, O, L').
+
+    Raises:
+        ValueError: If shapes do not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.conv1d(ms.Tensor([[[1.0, 2.0, 3.0]]]), ms.Tensor([[[1.0, 1.0]]])).tolist()
+        [[[3.0, 5.0]]]
     """
     return convolution("conv1d", 1, input, weight, bias, stride, pad_mode, padding, dilation, groups)
 
@@ -194,15 +210,31 @@ def conv2d(
     """Return the cross-correlation of `input` (N, C, H, W) with `weight` (O, C / groups, KH, KW),
     plus `bias`.
 
-    `bias` has O elements, or is None. `stride` is the step between windows, `dilation` the step
-    between the elements of a window, each an int or one for each spatial axis; `groups` is the
-    number of groups into which the channels are divided. `pad_mode` is "valid" (no padding), "same"
-    (ceil(size / stride) positions) or "pad", for which `padding` is the number of zeros: one int,
-    one for each axis, or (top, bottom, left, right). Raises ValueError where shapes do not fit.
+    Args:
+        input (Tensor): (N, C, H, W).
+        weight (Tensor): (O, C / groups, KH, KW).
+        bias (Tensor | None): One number for each channel of the result, or None. Default: None.
+        stride (int | tuple[int, ...]): The step between windows: an int, or one for each spatial
+            axis. Default: 1.
+        pad_mode (str): "valid" (no padding), "same" (ceil(size / stride) positions) or "pad".
+            Default: "valid".
+        padding (int | tuple[int, ...]): The number of zeros with `pad_mode` "pad": one int, one for
+            each axis, or one for each side. Default: 0.
+        dilation (int | tuple[int, ...]): The step between the elements of a window: an int, or one
+            for each spatial axis. Default: 1.
+        groups (int): The number of groups into which the channels are divided. Default: 1.
 
-    >>> import mycel as ms
-    >>> ms.ops.conv2d(ms.ops.ones((1, 3, 5, 5)), ms.ops.ones((2, 3, 3, 3)), pad_mode="same").shape
-    (1, 2, 5, 5)
+    Returns:
+        Tensor: (N, O, H', W').
+
+    Raises:
+        ValueError: If shapes do not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.conv2d(ms.ops.ones((1, 3, 5, 5)), ms.ops.ones((2, 3, 3, 3)),
+        ...     pad_mode="same").shape
+        (1, 2, 5, 5)
     """
     return convolution("conv2d", 2, input, weight, bias, stride, pad_mode, padding, dilation, groups)
 
@@ -221,12 +253,27 @@ def conv3d(
     """Return the cross-correlation of `input` (N, C, D, H, W) with `weight` (O, C / groups, KD, KH,
     KW), plus `bias`.
 
-    `bias` has O elements, or is None. `stride`, `pad_mode`, `padding`, `dilation` and `groups` are
-    those of `conv2d`, for three spatial axes; `padding` may be six ints, (low, high) for each axis.
+    Args:
+        input (Tensor): (N, C, D, H, W).
+        weight (Tensor): (O, C / groups, KD, KH, KW).
+        bias (Tensor | None): One number for each channel of the result, or None. Default: None.
+        stride (int | tuple[int, ...]): The step between windows: an int, or one for each spatial
+            axis. Default: 1.
+        pad_mode (str): "valid" (no padding), "same" (ceil(size / stride) positions) or "pad".
+            Default: "valid".
+        padding (int | tuple[int, ...]): The number of zeros with `pad_mode` "pad": one int, one for
+            each axis, or one for each side. Default: 0.
+        dilation (int | tuple[int, ...]): The step between the elements of a window: an int, or one
+            for each spatial axis. Default: 1.
+        groups (int): The number of groups into which the channels are divided. Default: 1.
 
-    >>> import mycel as ms
-    >>> ms.ops.conv3d(ms.ops.ones((1, 1, 3, 3, 3)), ms.ops.ones((2, 1, 2, 2, 2))).shape
-    (1, 2, 2, 2, 2)
+    Returns:
+        Tensor: (N, O, D', H', W').
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.conv3d(ms.ops.ones((1, 1, 3, 3, 3)), ms.ops.ones((2, 1, 2, 2, 2))).shape
+        (1, 2, 2, 2, 2)
     """
     return convolution("conv3d", 3, input, weight, bias, stride, pad_mode, padding, dilation, groups)
 
@@ -282,15 +329,28 @@ def conv_transpose2d(
     """Return the transpose of `conv2d`: `input` (N, C_in, H, W) spread over a larger image by
     `weight` (C_in, C_out / groups, KH, KW).
 
-    `bias` has C_out elements, or is None. `stride`, `padding`, `dilation` and `groups` are those of
-    the `conv2d` that is transposed; `padding` is the number of zeros it adds on each side.
-    `output_padding` makes each axis of the result longer at its end. Each is an int, or one for
-    each spatial axis.
+    Args:
+        input (Tensor): (N, C_in, H, W).
+        weight (Tensor): (C_in, C_out / groups, KH, KW).
+        bias (Tensor | None): One number for each channel of the result, or None. Default: None.
+        stride (int | tuple[int, ...]): The step between windows: an int, or one for each spatial
+            axis. Default: 1.
+        padding (int | tuple[int, ...]): The zeros of the convolution that is transposed: an int, or
+            one for each axis. Default: 0.
+        output_padding (int | tuple[int, ...]): How much longer each axis of the result is at its
+            end. Default: 0.
+        groups (int): The number of groups into which the channels are divided. Default: 1.
+        dilation (int | tuple[int, ...]): The step between the elements of a window: an int, or one
+            for each spatial axis. Default: 1.
 
-    >>> import mycel as ms
-    >>> x, weight = ms.ops.ones((1, 2, 2, 2)), ms.ops.ones((2, 3, 2, 2))
-    >>> ms.ops.conv_transpose2d(x, weight, stride=2).shape
-    (1, 3, 4, 4)
+    Returns:
+        Tensor: (N, C_out, H', W').
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, weight = ms.ops.ones((1, 2, 2, 2)), ms.ops.ones((2, 3, 2, 2))
+        >>> ms.ops.conv_transpose2d(x, weight, stride=2).shape
+        (1, 3, 4, 4)
     """
     name = "conv_transpose2d"
     pairs = tuple((p, p) for p in per_axis(name, "padding", padding, 2))
@@ -314,13 +374,29 @@ def conv3d_transpose(
     """Return the transpose of `conv3d`: `inputs` (N, C_in, D, H, W) spread over a larger volume by
     `weight` (C_in, C_out / group, KD, KH, KW).
 
-    `pad_mode`, `padding`, `stride`, `dilation` and `group` are those of the `conv3d` that is
-    transposed; with `pad_mode` "same" each axis of the result is `stride` times as long as that of
-    `inputs`. `output_padding` makes each axis of the result longer at its end.
+    Args:
+        inputs (Tensor): (N, C_in, D, H, W).
+        weight (Tensor): (C_in, C_out / group, KD, KH, KW).
+        pad_mode (str): "valid", "same" or "pad", as of the convolution that is transposed. Default:
+            "valid".
+        padding (int | tuple[int, ...]): The zeros of the convolution that is transposed: an int, or
+            one for each side. Default: 0.
+        stride (int | tuple[int, ...]): The step between windows: an int, or one for each spatial
+            axis. Default: 1.
+        dilation (int | tuple[int, ...]): The step between the elements of a window: an int, or one
+            for each spatial axis. Default: 1.
+        group (int): The number of groups. Default: 1.
+        output_padding (int | tuple[int, ...]): How much longer each axis of the result is at its
+            end. Default: 0.
 
-    >>> import mycel as ms
-    >>> ms.ops.conv3d_transpose(ms.ops.ones((1, 2, 2, 2, 2)), ms.ops.ones((2, 3, 2, 2, 2))).shape
-    (1, 3, 3, 3, 3)
+    Returns:
+        Tensor: (N, C_out, D', H', W').
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.conv3d_transpose(ms.ops.ones((1, 2, 2, 2, 2)), ms.ops.ones((2, 3, 2, 2,
+        ...     2))).shape
+        (1, 3, 3, 3, 3)
     """
     name = "conv3d_transpose"
     strides, steps = per_axis(name, "stride", stride, 3), per_axis(name, "dilation", dilation, 3)
@@ -359,13 +435,23 @@ def bias_add(input_x: Any, bias: Any) -> Tensor:
 def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """Return the windows of `input` (N, C, H, W) as columns: (N, C * KH * KW, positions).
 
-    `kernel_size` is (KH, KW), `stride` the step between windows, `dilation` the step between the
-    elements of a window, and `padding` the number of zeros added on each side. Each is an int, or
-    one for each spatial axis.
+    Args:
+        input (Tensor): (N, C, H, W).
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+        dilation (int | tuple[int, ...]): The distance of its elements: an int, or one for each
+            axis. Default: 1.
+        padding (int | tuple[int, ...]): The zeros on each side: an int, or one for each axis.
+            Default: 0.
+        stride (int | tuple[int, ...]): The step of the window: an int, or one for each axis.
+            Default: 1.
 
-    >>> import mycel as ms
-    >>> ms.ops.unfold(ms.ops.ones((1, 2, 3, 3)), 2).shape
-    (1, 8, 4)
+    Returns:
+        Tensor: The columns, (N, C * KH * KW, positions).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.unfold(ms.ops.ones((1, 2, 3, 3)), 2).shape
+        (1, 8, 4)
     """
     x = operand("unfold", input)
     if x.ndim != 4:
@@ -405,12 +491,24 @@ def fold(
     """Add the columns of `input` (N, C * KH * KW, positions) up into images (N, C, H, W), as the
     transpose of `unfold`.
 
-    `output_size` is (H, W); `kernel_size`, `dilation`, `padding` and `stride` are those of
-    `unfold`.
+    Args:
+        input (Tensor): The columns, (N, C * KH * KW, positions).
+        output_size (int | tuple[int, ...] | None): (H, W).
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+        dilation (int | tuple[int, ...]): The distance of its elements: an int, or one for each
+            axis. Default: 1.
+        padding (int | tuple[int, ...]): The zeros that were added on each side: an int, or one for
+            each axis. Default: 0.
+        stride (int | tuple[int, ...]): The step of the window: an int, or one for each axis.
+            Default: 1.
 
-    >>> import mycel as ms
-    >>> ms.ops.fold(ms.ops.ones((1, 8, 4)), (3, 3), 2).shape
-    (1, 2, 3, 3)
+    Returns:
+        Tensor: The images, (N, C, H, W).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.fold(ms.ops.ones((1, 8, 4)), (3, 3), 2).shape
+        (1, 2, 3, 3)
     """
     x = operand("fold", input)
     output_size = output_size.tolist() if isinstance(output_size, Tensor) else output_size

@@ -235,12 +235,25 @@ def _range(name: str, start: Any, end: Any, step: Any, dtype: DType | None) -> T
 def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
     """Return the numbers from `start` up to but not including `end`, in steps of `step`.
 
-    A single argument is `end`, and `start` is then 0. The result is int64 where all three are whole
-    numbers, else float32, unless `dtype` is given. Raises ValueError for a step of 0.
+    A single argument is `end`, and `start` is then 0.
 
-    >>> import mycel as ms
-    >>> ms.ops.arange(1, 7, 2).tolist()
-    [1, 3, 5]
+    Args:
+        start (float): The first number. Default: 0.
+        end (float | None): The bound, which is not among them. Default: None.
+        step (float): The distance between neighbours. Default: 1.
+        dtype (DType | None): The element type; None for int64 where all three are whole numbers,
+            else float32. Default: None.
+
+    Returns:
+        Tensor: (ceil((end - start) / step),).
+
+    Raises:
+        ValueError: For a step of 0.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.arange(1, 7, 2).tolist()
+        [1, 3, 5]
     """
     for parameter, value in (("start", start), ("end", end), ("step", step)):
         if isinstance(value, bool):
@@ -252,11 +265,22 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
 def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
     """Return the numbers from `start` up to but not including `end`, in steps of `step`.
 
-    Raises ValueError where they are more than `maxlen`.
+    Args:
+        start (Tensor | float): The first number.
+        end (Tensor | float): The bound, which is not among them.
+        step (Tensor | float): The distance between neighbours.
+        maxlen (int): The largest number of elements. Default: 1000000.
 
-    >>> import mycel as ms
-    >>> ms.ops.range(0, 4, 2).tolist()
-    [0, 2]
+    Returns:
+        Tensor: The numbers, a vector.
+
+    Raises:
+        ValueError: If they are more than `maxlen`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.range(0, 4, 2).tolist()
+        [0, 2]
     """
     bounds = [_number("range", v) for v in (start, end, step)]
     if all(isinstance(v, int) for v in bounds) and bounds[2]:
@@ -300,11 +324,20 @@ def logspace(start: Any, end: Any, steps: Any, base: Any = 10, *, dtype: Any = D
     """Return `steps` numbers from ``base ** start`` to ``base ** end``, both included, at equal
     ratios.
 
-    `dtype` is the element type of the result (float32).
+    Args:
+        start (Tensor | float): The exponent of the first number.
+        end (Tensor | float): The exponent of the last number.
+        steps (int): How many numbers.
+        base (int): The base. Default: 10.
+        dtype (DType | None): The element type; None for float32. Default: float32.
 
-    >>> import mycel as ms
-    >>> ms.ops.logspace(0.0, 2.0, 3).tolist()
-    [1.0, 10.0, 100.0]
+    Returns:
+        Tensor: (steps,).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.logspace(0.0, 2.0, 3).tolist()
+        [1.0, 10.0, 100.0]
     """
     for parameter, value in (("start", start), ("end", end)):
         arguments.instance("logspace", parameter, value, (float, Tensor))
@@ -352,12 +385,19 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = D.int64) -
     """Return the row and column indices (2 x count) of the elements of a `row` x `col` matrix on
     and below a diagonal.
 
-    `offset` is the diagonal, 0 for the main one and positive above it; `dtype` is the element type
-    of the result (int64).
+    Args:
+        row (int): The number of rows.
+        col (int): The number of columns.
+        offset (int): The diagonal, 0 for the main one and positive above it. Default: 0.
+        dtype (DType | None): The element type; None for int64. Default: int64.
 
-    >>> import mycel as ms
-    >>> ms.ops.tril_indices(2, 2).tolist()
-    [[0, 1, 1], [0, 0, 1]]
+    Returns:
+        Tensor: (2, count).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.tril_indices(2, 2).tolist()
+        [[0, 1, 1], [0, 0, 1]]
     """
     return _triangle_indices(row, col, offset, False, dtype)
 
@@ -366,27 +406,46 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = D.int64) -
     """Return the row and column indices (2 x count) of the elements of a `row` x `col` matrix on
     and above a diagonal.
 
-    `offset` is the diagonal, 0 for the main one and positive above it; `dtype` is the element type
-    of the result (int64).
+    Args:
+        row (int): The number of rows.
+        col (int): The number of columns.
+        offset (int): The diagonal, 0 for the main one and positive above it. Default: 0.
+        dtype (DType | None): The element type; None for int64. Default: int64.
 
-    >>> import mycel as ms
-    >>> ms.ops.triu_indices(2, 2).tolist()
-    [[0, 0, 1], [0, 1, 1]]
+    Returns:
+        Tensor: (2, count).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.triu_indices(2, 2).tolist()
+        [[0, 0, 1], [0, 1, 1]]
     """
     return _triangle_indices(row, col, offset, True, dtype)
 
 
 def one_hot(indices: Any, depth: Any, on_value: Any = 1, off_value: Any = 0, axis: int = -1) -> Tensor:
-    """Return the one-hot code of `indices` along a new axis of size `depth`, which is inserted at
-    `axis`.
+    """Return the one-hot code of indices along a new axis.
 
-    Elements are `on_value` at the index and `off_value` elsewhere; indices outside [0, depth) give
-    only `off_value`. The result has the common type of the two values (int64 for Python ints).
-    Raises TypeError for indices that are not integers.
+    Indices outside [0, depth) give only `off_value`.
 
-    >>> import mycel as ms
-    >>> ms.ops.one_hot(ms.Tensor([0, 2]), 3).tolist()
-    [[1, 0, 0], [0, 0, 1]]
+    Args:
+        indices (Tensor): The positions, integers.
+        depth (int): The size of the new axis.
+        on_value (Tensor | float): The value at the index. Default: 1.
+        off_value (Tensor | float): The value elsewhere. Default: 0.
+        axis (int): Where the new axis is inserted; -1 for the end. Default: -1.
+
+    Returns:
+        Tensor: The shape of the indices with the new axis, in the common type of the two values
+            (int64 for Python ints).
+
+    Raises:
+        TypeError: For indices that are not integers.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.one_hot(ms.Tensor([0, 2]), 3).tolist()
+        [[1, 0, 0], [0, 0, 1]]
     """
     index = operand("one_hot", indices)
     if not index.dtype.is_integer:

@@ -112,15 +112,22 @@ def _position(index: Tensor, axis: int) -> Tensor:
 
 
 def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0) -> Tensor:
-    """Return the slices of `input_params` along `axis` at the positions `input_indices`.
+    """Return the slices of a tensor along an axis at given positions.
 
-    The axes of the indices take the place of `axis`. The first `batch_dims` axes of both tensors
-    are shared: each example has its own indices. A negative `batch_dims` counts from the last axis
-    of the indices.
+    Args:
+        input_params (Tensor): The tensor.
+        input_indices (Tensor): The positions.
+        axis (int): The axis.
+        batch_dims (int): How many of the first axes both tensors share, each example having its own
+            indices; a negative one counts from the last axis of the indices. Default: 0.
 
-    >>> import mycel as ms
-    >>> ms.ops.gather(ms.Tensor([[1, 2, 3], [4, 5, 6]]), ms.Tensor([2, 0]), 1).tolist()
-    [[3, 1], [6, 4]]
+    Returns:
+        Tensor: The input with the axes of the indices in the place of `axis`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.gather(ms.Tensor([[1, 2, 3], [4, 5, 6]]), ms.Tensor([2, 0]), 1).tolist()
+        [[3, 1], [6, 4]]
     """
     arguments.integer("gather", "batch_dims", batch_dims)
     x, index = operand("gather", input_params), cast_index("gather", input_indices)
@@ -212,13 +219,22 @@ def embedding(
 ) -> Tensor:
     """Return the rows of the table `weight` (rows, size) at the indices `input`.
 
-    The row `padding_idx` gets no gradient. With `max_norm`, rows whose `norm_type`-norm is larger
-    are scaled down to it in the result. `scale_grad_by_freq` is not supported: True raises
-    NotImplementedError.
+    Args:
+        input (Tensor): The indices, of any shape.
+        weight (Parameter): The table, (rows, size).
+        padding_idx (int | None): The row that gets no gradient. Default: None.
+        max_norm (float | None): The norm to which longer rows are scaled in the result; None for no
+            limit. Default: None.
+        norm_type (float): The order of the norm. Default: 2.0.
+        scale_grad_by_freq (bool): Must be False: True raises NotImplementedError. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.ops.embedding(ms.Tensor([1, 0]), ms.Tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
-    [[3.0, 4.0], [1.0, 2.0]]
+    Returns:
+        Tensor: The shape of the indices, with `size` as a new last axis.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.embedding(ms.Tensor([1, 0]), ms.Tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
+        [[3.0, 4.0], [1.0, 2.0]]
     """
     if arguments.flag("embedding", "scale_grad_by_freq", scale_grad_by_freq):
         raise NotImplementedError("embedding: scale_grad_by_freq=True is not supported; leave it False")
@@ -387,13 +403,22 @@ def tensor_scatter_elements(input_x: Any, indices: Any, updates: Any, axis: int 
     """Return a copy of `input_x` with each element of `updates` written at its own position, but at
     the index in `indices` along `axis`.
 
-    Elements of `indices` that are out of range are ignored. `reduction` says how an update meets
-    the element that is there: "none" (it replaces it), "add", "mul", "max" or "min".
+    Args:
+        input_x (Tensor): The tensor.
+        indices (Tensor): Where along `axis` each element goes; those out of range are ignored.
+        updates (Tensor): The elements.
+        axis (int): The axis. Default: 0.
+        reduction (str): How an update meets the element that is there: "none" (it replaces it),
+            "add", "mul", "max" or "min". Default: "none".
 
-    >>> import mycel as ms
-    >>> x, at, updates = ms.Tensor([[1.0, 2.0]]), ms.Tensor([[1]]), ms.Tensor([[5.0]])
-    >>> ms.ops.tensor_scatter_elements(x, at, updates, 1, "add").tolist()
-    [[1.0, 7.0]]
+    Returns:
+        Tensor: The shape and type of `input_x`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, at, updates = ms.Tensor([[1.0, 2.0]]), ms.Tensor([[1]]), ms.Tensor([[5.0]])
+        >>> ms.ops.tensor_scatter_elements(x, at, updates, 1, "add").tolist()
+        [[1.0, 7.0]]
     """
     return write_elements("tensor_scatter_elements", input_x, indices, updates, axis, reduction, "drop")
 
@@ -429,9 +454,20 @@ def scatter(input: Any, axis: int, index: Any, src: Any) -> Tensor:
     """Return a copy of `input` with each element of `src` written at its own position, but at the
     index in `index` along `axis`.
 
-    >>> import mycel as ms
-    >>> ms.ops.scatter(ms.Tensor([[1.0, 2.0]]), 1, ms.Tensor([[1]]), ms.Tensor([[5.0]])).tolist()
-    [[1.0, 5.0]]
+    Args:
+        input (Tensor): The tensor.
+        axis (int): The axis.
+        index (Tensor): Where along `axis` each element goes.
+        src (Tensor): The elements.
+
+    Returns:
+        Tensor: The shape and type of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.scatter(ms.Tensor([[1.0, 2.0]]), 1, ms.Tensor([[1]]), ms.Tensor([[5.0]])).tolist(
+        ...     )
+        [[1.0, 5.0]]
     """
     return write_elements("scatter", input, index, src, axis, "none")
 
@@ -452,12 +488,24 @@ def index_add(x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, ch
     """Return `x` with the slices of `y` along `axis` added at the positions in the vector
     `indices`; a Parameter is also changed in place.
 
-    `use_lock` and `check_index_bound` have no effect here: updates never race, and indices are
-    always checked.
+    Args:
+        x (Tensor): The tensor.
+        indices (Tensor): The positions, a vector.
+        y (Tensor): The slices that are added.
+        axis (int): The axis.
+        use_lock (bool): Has no effect: updates never race, and indices are always checked. Default:
+            True.
+        check_index_bound (bool): Has no effect: updates never race, and indices are always checked.
+            Default: True.
 
-    >>> import mycel as ms
-    >>> ms.ops.index_add(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([[5.0]]), 1).tolist()
-    [[1.0, 7.0]]
+    Returns:
+        Tensor: The shape and type of `x`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.index_add(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([[5.0]]), 1).tolist(
+        ...     )
+        [[1.0, 7.0]]
     """
     result = _along("index_add", x, axis, indices, operand("index_add", y), "add", "front")
     if isinstance(x, Parameter):
@@ -468,9 +516,19 @@ def index_add(x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, ch
 def index_fill(x: Any, axis: int, index: Any, value: Any) -> Tensor:
     """Return `x` with `value` at the positions `index` along `axis`.
 
-    >>> import mycel as ms
-    >>> ms.ops.index_fill(ms.Tensor([[1.0, 2.0]]), 1, ms.Tensor([1]), 9.0).tolist()
-    [[1.0, 9.0]]
+    Args:
+        x (Tensor): The tensor.
+        axis (int): The axis.
+        index (Tensor): The positions, a vector.
+        value (Tensor | float): What is written.
+
+    Returns:
+        Tensor: The shape and type of `x`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.index_fill(ms.Tensor([[1.0, 2.0]]), 1, ms.Tensor([1]), 9.0).tolist()
+        [[1.0, 9.0]]
     """
     return _along("index_fill", x, axis, index, value, "set")
 
@@ -516,9 +574,19 @@ def inplace_sub(x: Any, v: Any, indices: Any) -> Tensor:
 def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
     """Return `input` with the slice at position `index` along `axis` replaced by `src`.
 
-    >>> import mycel as ms
-    >>> ms.ops.select_scatter(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([8, 9]), 0, 1).tolist()
-    [[1, 2], [8, 9]]
+    Args:
+        input (Tensor): The tensor.
+        src (Tensor): What replaces it.
+        axis (int): The axis.
+        index (int): The position.
+
+    Returns:
+        Tensor: The shape and type of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.select_scatter(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([8, 9]), 0, 1).tolist()
+        [[1, 2], [8, 9]]
     """
     x = operand("select_scatter", input)
     where = axis_of("select_scatter", axis, x.ndim)
@@ -536,9 +604,22 @@ def slice_scatter(
 ) -> Tensor:
     """Return `input` with the slice ``start:end:step`` along `axis` replaced by `src`.
 
-    >>> import mycel as ms
-    >>> ms.ops.slice_scatter(ms.Tensor([1, 2, 3, 4]), ms.Tensor([8, 9]), start=0, step=2).tolist()
-    [8, 2, 9, 4]
+    Args:
+        input (Tensor): The tensor.
+        src (Tensor): What replaces it.
+        axis (int): The axis. Default: 0.
+        start (int | None): The first element; None for 0. Default: None.
+        end (int | None): The bound; None for the end. Default: None.
+        step (int): The step. Default: 1.
+
+    Returns:
+        Tensor: The shape and type of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.slice_scatter(ms.Tensor([1, 2, 3, 4]), ms.Tensor([8, 9]), start=0,
+        ...     step=2).tolist()
+        [8, 2, 9, 4]
     """
     x = operand("slice_scatter", input)
     where = axis_of("slice_scatter", axis, x.ndim)

@@ -113,14 +113,26 @@ def cross_entropy(
     """Return the cross-entropy of softmax(input) along the class axis with `target`: class indices,
     or probabilities of the input's shape.
 
-    `weight` scales each class. Examples whose index is `ignore_index` do not count. `reduction` is
-    "none", "sum" or "mean", which divides by the total weight for indices and by the number of
-    examples for probabilities. `label_smoothing` mixes the target with the uniform distribution.
-    Raises ValueError where shapes do not fit and TypeError for targets of another type.
+    Args:
+        input (Tensor): The logits, (C,), (N, C) or (N, C, ...).
+        target (Tensor): Class indices, (N, ...), or probabilities of the input's shape.
+        weight (Tensor | None): The scale of each class, (C,); None for 1. Default: None.
+        ignore_index (int): The index whose examples do not count. Default: -100.
+        reduction (str): "none", "sum" or "mean", which divides by the total weight for indices and
+            by the number of examples for probabilities. Default: "mean".
+        label_smoothing (float): The share of the uniform distribution in the target. Default: 0.0.
 
-    >>> import mycel as ms
-    >>> ms.ops.cross_entropy(ms.Tensor([[0.0, 0.0]]), ms.Tensor([1])).item()
-    0.6931471824645996
+    Returns:
+        Tensor: A number, or one for each example.
+
+    Raises:
+        ValueError: If shapes do not fit.
+        TypeError: For targets of another type.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.cross_entropy(ms.Tensor([[0.0, 0.0]]), ms.Tensor([1])).item()
+        0.6931471824645996
     """
     arguments.one_of("cross_entropy", "reduction", reduction, _REDUCTIONS)
     if not 0.0 <= arguments.number("cross_entropy", "label_smoothing", label_smoothing) <= 1.0:
@@ -178,15 +190,23 @@ def nll_loss(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Return the negative log-probability of the target class, where `inputs` holds
-    log-probabilities along the class axis.
+    """Return the negative log-probability of the target class.
 
-    `target`, `weight`, `ignore_index`, `reduction` and `label_smoothing` are those of
-    `cross_entropy` with class indices.
+    Args:
+        inputs (Tensor): Log-probabilities, (N, C) or (N, C, ...).
+        target (Tensor): Class indices, (N, ...).
+        weight (Tensor | None): The scale of each class, (C,); None for 1. Default: None.
+        ignore_index (int): The index whose examples do not count. Default: -100.
+        reduction (str): How the losses are joined: "mean", "sum" or "none". Default: "mean".
+        label_smoothing (float): The share of the uniform distribution in the target. Default: 0.0.
 
-    >>> import mycel as ms
-    >>> ms.ops.nll_loss(ms.Tensor([[-1.0, -2.0]]), ms.Tensor([1])).item()
-    2.0
+    Returns:
+        Tensor: A number, or one for each example.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.nll_loss(ms.Tensor([[-1.0, -2.0]]), ms.Tensor([1])).item()
+        2.0
     """
     arguments.one_of("nll_loss", "reduction", reduction, _REDUCTIONS)
     x, y = _as_wide("nll_loss", floating("nll_loss", inputs), weight), operand("nll_loss", target)
@@ -276,14 +296,22 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 @fused
 @rounded_once
 def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = "none") -> Tensor:
-    """Return d**2 / (2 beta) where d < beta, else d - beta / 2, of the absolute difference d of
-    `input` and `target`. Girshick, 2015.
+    """Return d**2 / (2 beta) where d < beta, else d - beta / 2, of absolute differences d
+    (Girshick, 2015).
 
-    `reduction` is "none", "sum" or "mean".
+    Args:
+        input (Tensor): The values.
+        target (Tensor): The expected values.
+        beta (float): Where the loss becomes linear. Default: 1.0.
+        reduction (str): "none", "sum" or "mean". Default: "none".
 
-    >>> import mycel as ms
-    >>> ms.ops.smooth_l1_loss(ms.Tensor([0.0, 0.0]), ms.Tensor([1.0, 3.0])).tolist()
-    [0.5, 2.5]
+    Returns:
+        Tensor: A number, or the shape of the input without reduction.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.smooth_l1_loss(ms.Tensor([0.0, 0.0]), ms.Tensor([1.0, 3.0])).tolist()
+        [0.5, 2.5]
     """
     arguments.choice("smooth_l1_loss", "reduction", reduction, _REDUCTIONS)
     if arguments.number("smooth_l1_loss", "beta", beta) < 0:
@@ -301,14 +329,22 @@ def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = 
 @fused
 @rounded_once
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """Return d**2 / 2 where d <= delta, else delta * (d - delta / 2), of the absolute difference d
-    of `input` and `target`. Huber, 1964.
+    """Return d**2 / 2 where d <= delta, else delta * (d - delta / 2), of absolute differences d
+    (Huber, 1964).
 
-    `reduction` is "mean", "sum" or "none".
+    Args:
+        input (Tensor): The values.
+        target (Tensor): The expected values.
+        reduction (str): "mean", "sum" or "none". Default: "mean".
+        delta (float): Where the loss becomes linear. Default: 1.0.
 
-    >>> import mycel as ms
-    >>> ms.ops.huber_loss(ms.Tensor([0.0]), ms.Tensor([3.0])).item()
-    2.5
+    Returns:
+        Tensor: A number, or the shape of the input without reduction.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.huber_loss(ms.Tensor([0.0]), ms.Tensor([3.0])).item()
+        2.5
     """
     arguments.number("huber_loss", "delta", delta)
     if delta <= 0:
@@ -327,12 +363,23 @@ def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction
     """Return ``-(y log p + (1 - y) log(1 - p))`` for probabilities p (`logits`) and labels y, with
     1e-12 added inside the logarithms.
 
-    `weight` broadcasts and scales each element; `reduction` is "mean", "sum" or "none". Raises
-    ValueError where the shapes of `logits` and `labels` differ.
+    Args:
+        logits (Tensor): The probabilities p.
+        labels (Tensor): The labels y, of the same shape.
+        weight (Tensor | None): The scale of each element, which broadcasts; None for 1. Default:
+            None.
+        reduction (str): "mean", "sum" or "none". Default: "mean".
 
-    >>> import mycel as ms
-    >>> ms.ops.binary_cross_entropy(ms.Tensor([0.5]), ms.Tensor([1.0])).item()
-    0.6931471824645996
+    Returns:
+        Tensor: A number, or the shape of the input without reduction.
+
+    Raises:
+        ValueError: If the shapes of `logits` and `labels` differ.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.binary_cross_entropy(ms.Tensor([0.5]), ms.Tensor([1.0])).item()
+        0.6931471824645996
     """
     arguments.choice("binary_cross_entropy", "reduction", reduction, _REDUCTIONS)
     need_matched("binary_cross_entropy", logits, labels, "logits", "labels")
@@ -358,12 +405,25 @@ def binary_cross_entropy_with_logits(
     """Return `binary_cross_entropy` of sigmoid(input) and the labels `target`, computed from the
     logits without overflow.
 
-    `weight` scales each element and `pos_weight` its positive part; both broadcast. `reduction` is
-    "mean", "sum" or "none". Raises ValueError where the shapes of `input` and `target` differ.
+    Args:
+        input (Tensor): The logits.
+        target (Tensor): The labels, of the same shape.
+        weight (Tensor | None): The scale of each element, which broadcasts; None for 1. Default:
+            None.
+        pos_weight (Tensor | None): The scale of its positive part, which broadcasts; None for 1.
+            Default: None.
+        reduction (str): "mean", "sum" or "none". Default: "mean".
 
-    >>> import mycel as ms
-    >>> ms.ops.binary_cross_entropy_with_logits(ms.Tensor([0.0]), ms.Tensor([1.0])).item()
-    0.6931471824645996
+    Returns:
+        Tensor: A number, or the shape of the input without reduction.
+
+    Raises:
+        ValueError: If the shapes of `input` and `target` differ.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.binary_cross_entropy_with_logits(ms.Tensor([0.0]), ms.Tensor([1.0])).item()
+        0.6931471824645996
     """
     arguments.choice("binary_cross_entropy_with_logits", "reduction", reduction, _REDUCTIONS)
     need_matched("binary_cross_entropy_with_logits", input, target, second="target")
@@ -409,13 +469,25 @@ def gaussian_nll_loss(
     x: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
     """Return ``(log v + (x - y)**2 / v) / 2`` for values `x`, `target` y and variances v = max(var,
-    eps). Nix and Weigend, 1994.
+    eps).
 
-    With `full`, log(2 pi) / 2 is added. `reduction` is "mean", "sum" or "none".
+    Nix and Weigend, 1994.
 
-    >>> import mycel as ms
-    >>> ms.ops.gaussian_nll_loss(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])).item()
-    2.0
+    Args:
+        x (Tensor): The values.
+        target (Tensor): The expected values y.
+        var (Tensor): The variances, (..., 1) or of the shape of `x`.
+        full (bool): Whether log(2 pi) / 2 is added. Default: False.
+        eps (float): The least variance. Default: 1e-06.
+        reduction (str): "mean", "sum" or "none". Default: "mean".
+
+    Returns:
+        Tensor: A number, or the shape of the input without reduction.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.gaussian_nll_loss(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])).item()
+        2.0
     """
     arguments.flag("gaussian_nll_loss", "full", full)
     import math

@@ -53,12 +53,20 @@ __all__ = [
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Tensor:
     """Return ``max(0, -y (a - b) + margin)`` of `input1` (a) and `input2` (b).
 
-    `target` (y) is 1 where a should rank higher and -1 where b should. `reduction` is "mean", "sum"
-    or "none".
+    Args:
+        input1 (Tensor): The values to rank.
+        input2 (Tensor): The values to rank.
+        target (Tensor): The y: 1 where a should rank higher and -1 where b should.
+        margin (float): How much higher. Default: 0.0.
+        reduction (str): "mean", "sum" or "none". Default: "mean".
 
-    >>> import mycel as ms
-    >>> ms.ops.margin_ranking_loss(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])).item()
-    2.0
+    Returns:
+        Tensor: A number, or the shape of the input without reduction.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.margin_ranking_loss(ms.Tensor([1.0]), ms.Tensor([3.0]), ms.Tensor([1.0])).item()
+        2.0
     """
     arguments.instance("margin_ranking_loss", "margin", margin, float)
     need_matched("margin_ranking_loss", input1, input2, "input1", "input2")
@@ -83,12 +91,20 @@ def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reducti
     """Return the elements x of `inputs` where `targets` is positive (1), ``max(0, margin - x)``
     where it is negative (-1), and 0 where it is 0.
 
-    `reduction` is "mean", "sum" or "none".
+    Args:
+        inputs (Tensor): The distances x.
+        targets (Tensor): 1 or -1.
+        margin (float): The distance that is enough. Default: 1.0.
+        reduction (str): "mean", "sum" or "none". Default: "mean".
 
-    >>> import mycel as ms
-    >>> x, y = ms.Tensor([2.0, 0.25]), ms.Tensor([1.0, -1.0])
-    >>> ms.ops.hinge_embedding_loss(x, y, reduction="none").tolist()
-    [2.0, 0.75]
+    Returns:
+        Tensor: A number, or the shape of the input without reduction.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, y = ms.Tensor([2.0, 0.25]), ms.Tensor([1.0, -1.0])
+        >>> ms.ops.hinge_embedding_loss(x, y, reduction="none").tolist()
+        [2.0, 0.75]
     """
     arguments.instance("hinge_embedding_loss", "margin", margin, (int, float))
     x = floating("hinge_embedding_loss", inputs)
@@ -117,11 +133,19 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Return the cosine of the angle between the vectors of `x1` and `x2` along the axis `dim`.
 
-    The product of their norms is taken to be at least `eps`.
+    Args:
+        x1 (Tensor): Vectors along `dim`; the shapes broadcast.
+        x2 (Tensor): Vectors along `dim`; the shapes broadcast.
+        dim (int): The axis. Default: 1.
+        eps (float): The least product of the norms. Default: 1e-08.
 
-    >>> import mycel as ms
-    >>> ms.ops.cosine_similarity(ms.Tensor([[3.0, 4.0]]), ms.Tensor([[3.0, 4.0]])).tolist()
-    [1.0]
+    Returns:
+        Tensor: The cosines, without the axis `dim`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.cosine_similarity(ms.Tensor([[3.0, 4.0]]), ms.Tensor([[3.0, 4.0]])).tolist()
+        [1.0]
     """
     a, b = _both("cosine_similarity", x1, x2)
     kind, shape = a.dtype, broadcast_shapes(a.shape, b.shape, name="cosine_similarity")
@@ -142,12 +166,22 @@ def cosine_embedding_loss(
     """Return ``1 - cos`` where `target` is 1 and ``max(0, cos - margin)`` where it is -1.
 
     cos is the cosine of the angle between the vectors of `input1` and `input2` along the last axis.
-    `reduction` is "mean", "sum" or "none".
 
-    >>> import mycel as ms
-    >>> x = ms.Tensor([[3.0, 4.0]])
-    >>> ms.ops.cosine_embedding_loss(x, x, ms.Tensor([-1])).item()
-    1.0
+    Args:
+        input1 (Tensor): Vectors along the last axis.
+        input2 (Tensor): Vectors along the last axis.
+        target (Tensor): 1 for pairs that should be alike, -1 for others.
+        margin (float): The cosine that the others may have. Default: 0.0.
+        reduction (str): "mean", "sum" or "none". Default: "mean".
+
+    Returns:
+        Tensor: A number, or one for each pair.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.Tensor([[3.0, 4.0]])
+        >>> ms.ops.cosine_embedding_loss(x, x, ms.Tensor([-1])).item()
+        1.0
     """
     arguments.instance("cosine_embedding_loss", "margin", margin, (int, float))
     cosine = cosine_similarity(input1, input2, -1)
@@ -167,16 +201,29 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return ``max(0, d(anchor, positive) - d(anchor, negative) + margin)``. Schroff et al., 2015.
+    """Return ``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` (Schroff et al., 2015).
 
     The distance d is the `p`-norm over the last axis of the difference, to which `eps` is added.
-    With `swap` the smaller of d(anchor, negative) and d(positive, negative) counts. `reduction` is
-    "mean", "sum" or "none".
 
-    >>> import mycel as ms
-    >>> anchor, near, far = (ms.Tensor([[v]]) for v in (0.0, 1.0, 4.0))
-    >>> ms.ops.triplet_margin_loss(anchor, near, far, eps=0.0).item()
-    0.0
+    Args:
+        anchor (Tensor): (N, D) or (D,).
+        positive (Tensor): (N, D) or (D,).
+        negative (Tensor): (N, D) or (D,).
+        margin (float): How much farther the negative should be than the positive. Default: 1.0.
+        p (float): The order of the norm. Default: 2.
+        eps (float): Added to the difference. Default: 1e-06.
+        swap (bool): Whether the smaller of d(anchor, negative) and d(positive, negative) counts.
+            Default: False.
+        reduction (str): "mean", "sum" or "none". Default: "mean".
+
+    Returns:
+        Tensor: A number, or one for each example.
+
+    Examples:
+        >>> import mycel as ms
+        >>> anchor, near, far = (ms.Tensor([[v]]) for v in (0.0, 1.0, 4.0))
+        >>> ms.ops.triplet_margin_loss(anchor, near, far, eps=0.0).item()
+        0.0
     """
     arguments.integer("triplet_margin_loss", "p", p)
     arguments.instance("triplet_margin_loss", "eps", eps, float)
@@ -199,12 +246,22 @@ def multi_margin_loss(
 ) -> Tensor:
     """Return the mean over the other classes i of ``max(0, margin - x[target] + x[i]) ** p``.
 
-    x is `input` (N, C) or (C,), and `target` holds class indices. `p` is 1 or 2. `weight` has one
-    factor for each class, of which the target's counts. `reduction` is "mean", "sum" or "none".
+    Args:
+        input (Tensor): The scores x, (N, C) or (C,).
+        target (Tensor): Class indices, (N,) or ().
+        p (int): 1 or 2. Default: 1.
+        margin (float): The distance that classes should keep. Default: 1.
+        weight (Tensor | None): The factor of each class, of which the target's counts, (C,); None
+            for 1. Default: None.
+        reduction (str): "mean", "sum" or "none". Default: "mean".
 
-    >>> import mycel as ms
-    >>> ms.ops.multi_margin_loss(ms.Tensor([[0.0, 0.5]]), ms.Tensor([0])).item()
-    0.75
+    Returns:
+        Tensor: A number, or one for each example.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.multi_margin_loss(ms.Tensor([[0.0, 0.5]]), ms.Tensor([0])).item()
+        0.75
     """
     arguments.integer("multi_margin_loss", "p", p)
     arguments.instance("multi_margin_loss", "margin", margin, (int, float))
@@ -272,11 +329,19 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, red
     """Return the mean over classes (the last axis) of `binary_cross_entropy_with_logits` of `input`
     and `target`.
 
-    `weight` scales each class. `reduction` is "mean", "sum" or "none".
+    Args:
+        input (Tensor): The logits, (N, C).
+        target (Tensor): The labels, of the same shape.
+        weight (Tensor | None): The scale of each class; None for 1. Default: None.
+        reduction (str): "mean", "sum" or "none". Default: "mean".
 
-    >>> import mycel as ms
-    >>> ms.ops.multilabel_soft_margin_loss(ms.Tensor([[0.0]]), ms.Tensor([[1.0]])).item()
-    0.6931471824645996
+    Returns:
+        Tensor: A number, or one for each example.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.multilabel_soft_margin_loss(ms.Tensor([[0.0]]), ms.Tensor([[1.0]])).item()
+        0.6931471824645996
     """
     x = _as_wide("multilabel_soft_margin_loss", input, weight)
     x, y = _both("multilabel_soft_margin_loss", x, target)

@@ -119,9 +119,19 @@ def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None
 def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """Return ``input + value * tensor1 * tensor2``.
 
-    >>> import mycel as ms
-    >>> ms.ops.addcmul(ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([3.0]), 0.5).tolist()
-    [4.0]
+    Args:
+        input (Tensor): What is added to.
+        tensor1 (Tensor): The first operand.
+        tensor2 (Tensor): The second operand.
+        value (Tensor | float): The factor. Default: 1.
+
+    Returns:
+        Tensor: The shapes of the operands, broadcast, in their common type.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.addcmul(ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([3.0]), 0.5).tolist()
+        [4.0]
     """
     a, b = operands("addcmul", tensor1, tensor2)
     return operand("addcmul", input) + a * b * number_of("addcmul", "value", value)
@@ -132,9 +142,19 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """Return ``input + value * tensor1 / tensor2``.
 
-    >>> import mycel as ms
-    >>> ms.ops.addcdiv(ms.Tensor([1.0]), ms.Tensor([4.0]), ms.Tensor([2.0]), 0.5).tolist()
-    [2.0]
+    Args:
+        input (Tensor): What is added to.
+        tensor1 (Tensor): The first operand.
+        tensor2 (Tensor): The second operand.
+        value (Tensor | float): The factor. Default: 1.
+
+    Returns:
+        Tensor: The shapes of the operands, broadcast, in their common type.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.addcdiv(ms.Tensor([1.0]), ms.Tensor([4.0]), ms.Tensor([2.0]), 0.5).tolist()
+        [2.0]
     """
     if isinstance(value, bool):
         raise arguments.wrong_type("addcdiv", "value", "a number or a tensor", value)
@@ -355,13 +375,23 @@ def rad2deg(x: Any) -> Tensor:
 def nan_to_num(
     input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
-    """Return `input` with NaN replaced by `nan` (0), inf by `posinf` and -inf by `neginf`.
+    """Return a tensor with NaN and infinities replaced.
 
-    By default `posinf` is the largest and `neginf` the smallest number of the type.
+    Args:
+        input (Tensor): The tensor.
+        nan (float | None): What replaces NaN; None for 0. Default: None.
+        posinf (float | None): What replaces inf; None for the largest number of the type. Default:
+            None.
+        neginf (float | None): What replaces -inf; None for the smallest number of the type.
+            Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.nan_to_num(ms.Tensor([float("nan"), 1.0]), 5.0).tolist()
-    [5.0, 1.0]
+    Returns:
+        Tensor: The shape and type of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.nan_to_num(ms.Tensor([float("nan"), 1.0]), 5.0).tolist()
+        [5.0, 1.0]
     """
     for parameter, value in (("nan", nan), ("posinf", posinf), ("neginf", neginf)):
         arguments.optional("nan_to_num", parameter, value, (int, float))
@@ -420,11 +450,20 @@ def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equa
     """Return whether ``|x - y| <= atol + rtol * |y|`` for the elements x of `input` and y of
     `other`.
 
-    With `equal_nan` NaN is close to NaN.
+    Args:
+        input (Tensor): The elements x.
+        other (Tensor): The elements y.
+        rtol (float): The tolerance relative to y. Default: 1e-05.
+        atol (float): The absolute tolerance. Default: 1e-08.
+        equal_nan (bool): Whether NaN is close to NaN. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.ops.isclose(ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 2.1])).tolist()
-    [True, False]
+    Returns:
+        Tensor: Booleans, of the broadcast shape.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.isclose(ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 2.1])).tolist()
+        [True, False]
     """
     x, y = operands("isclose", input, other)
     for word, value in (("rtol", rtol), ("atol", atol)):

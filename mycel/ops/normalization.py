@@ -89,19 +89,32 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise each channel (axis 1) of `input_x` (N, C, ...), scale it by `weight` and shift it
-    by `bias`. Ioffe and Szegedy, 2015.
+    """Normalise each channel (axis 1) of `input_x`, scale it by `weight` and shift it by `bias`
+    (Ioffe and Szegedy, 2015).
 
-    With `training` the mean and variance are those of the batch, and `running_mean` and
-    `running_var` are moved towards them in place by the share `momentum`; else they are the running
-    ones. `eps` is added to the variance. `weight` and `bias` may be None, and in training the
-    running values too. Raises ValueError where sizes differ.
+    Args:
+        input_x (Tensor): (N, C, ...).
+        running_mean (Tensor | None): The running mean, (C,); in training it may be None.
+        running_var (Tensor | None): The running variance, (C,); in training it may be None.
+        weight (Tensor | None): The scale, (C,).
+        bias (Tensor | None): The shift, (C,).
+        training (bool): Whether the mean and variance are those of the batch, towards which the
+            running ones are moved in place. Default: False.
+        momentum (float): The share by which they are moved. Default: 0.1.
+        eps (float): Added to the variance. Default: 1e-05.
 
-    >>> import mycel as ms
-    >>> one, zero = ms.ops.ones(1), ms.ops.zeros(1)
-    >>> x = ms.Tensor([[1.0], [3.0]])
-    >>> ms.ops.batch_norm(x, zero, one, one, zero, training=True, eps=0.0).tolist()
-    [[-1.0], [1.0]]
+    Returns:
+        Tensor: The shape and type of the input.
+
+    Raises:
+        ValueError: If sizes differ.
+
+    Examples:
+        >>> import mycel as ms
+        >>> one, zero = ms.ops.ones(1), ms.ops.zeros(1)
+        >>> x = ms.Tensor([[1.0], [3.0]])
+        >>> ms.ops.batch_norm(x, zero, one, one, zero, training=True, eps=0.0).tolist()
+        [[-1.0], [1.0]]
     """
     arguments.instance("batch_norm", "momentum", momentum, float)
     arguments.instance("batch_norm", "eps", eps, float)
@@ -158,15 +171,25 @@ def _moved(running: Tensor, batch: Tensor, momentum: float) -> Tensor:
 
 @fused
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """Normalise the last axes of `input`, of shape `normalized_shape`, scale them by `weight` and
-    shift them by `bias` of that shape. Ba et al., 2016.
+    """Normalise the last axes, scale them by `weight` and shift them by `bias` (Ba et al., 2016).
 
-    `weight` and `bias` may be None; `eps` is added to the variance. Raises ValueError where the
-    last axes have another shape.
+    Args:
+        input (Tensor): The tensor.
+        normalized_shape (int | Sequence[int]): The shape of the last axes.
+        weight (Tensor | None): The scale, of that shape, or None. Default: None.
+        bias (Tensor | None): The shift, of that shape, or None. Default: None.
+        eps (float): Added to the variance. Default: 1e-05.
 
-    >>> import mycel as ms
-    >>> ms.ops.layer_norm(ms.Tensor([[1.0, 3.0]]), (2,), eps=0.0).tolist()
-    [[-1.0, 1.0]]
+    Returns:
+        Tensor: The shape and type of the input.
+
+    Raises:
+        ValueError: If the last axes have another shape.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.layer_norm(ms.Tensor([[1.0, 3.0]]), (2,), eps=0.0).tolist()
+        [[-1.0, 1.0]]
     """
     arguments.instance("layer_norm", "eps", eps, float)
     x = floating("layer_norm", input)
@@ -209,15 +232,25 @@ def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]
 
 @fused
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """Normalise the channels of `input` (N, C, ...) in `num_groups` groups for each example. Wu and
-    He, 2018.
+    """Normalise the channels in `num_groups` groups for each example (Wu and He, 2018).
 
-    `weight` scales and `bias` shifts each channel; both may be None. `eps` is added to the
-    variance. Raises ValueError where the channels do not divide into the groups.
+    Args:
+        input (Tensor): (N, C, ...).
+        num_groups (int): The number of groups, which divides C.
+        weight (Tensor | None): The scale of each channel, (C,), or None. Default: None.
+        bias (Tensor | None): The shift of each channel, (C,), or None. Default: None.
+        eps (float): Added to the variance. Default: 1e-05.
 
-    >>> import mycel as ms
-    >>> ms.ops.group_norm(ms.Tensor([[1.0, 3.0]]), 1, eps=0.0).tolist()
-    [[-1.0, 1.0]]
+    Returns:
+        Tensor: The shape and type of the input.
+
+    Raises:
+        ValueError: If the channels do not divide into the groups.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.group_norm(ms.Tensor([[1.0, 3.0]]), 1, eps=0.0).tolist()
+        [[-1.0, 1.0]]
     """
     arguments.instance("group_norm", "eps", eps, float)
     x, groups = floating("group_norm", input), size_of("group_norm", num_groups)
@@ -260,15 +293,23 @@ def lrn(
     beta: float = 0.5,
     norm_region: str = "ACROSS_CHANNELS",
 ) -> Tensor:
-    """Divide each element of `x` (N, C, H, W) by ``(bias + alpha * squares) ** beta``. Krizhevsky
-    et al., 2012.
+    """Divide each element by ``(bias + alpha * squares) ** beta`` (Krizhevsky et al., 2012).
 
-    squares is the sum of squares over the channels at a distance of at most `depth_radius`.
-    `norm_region` has to be "ACROSS_CHANNELS".
+    Args:
+        x (Tensor): (N, C, H, W).
+        depth_radius (int): How far channels count on both sides in the sum of squares. Default: 5.
+        bias (float): What is added to the sum. Default: 1.0.
+        alpha (float): The factor of the sum. Default: 1.0.
+        beta (float): The exponent. Default: 0.5.
+        norm_region (str): Has to be "ACROSS_CHANNELS". Default: "ACROSS_CHANNELS".
 
-    >>> import mycel as ms
-    >>> ms.ops.lrn(ms.ops.ones((1, 1, 1, 1)), bias=3.0).item()
-    0.5
+    Returns:
+        Tensor: The shape and type of `x`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.lrn(ms.ops.ones((1, 1, 1, 1)), bias=3.0).item()
+        0.5
     """
     arguments.text("lrn", "norm_region", norm_region)
     arguments.instance("lrn", "bias", bias, float)
@@ -314,12 +355,20 @@ def clip_by_norm(x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfini
     """Scale a tensor `x`, or a sequence of them, so that the `norm_type`-norm of all elements
     together is at most `max_norm`.
 
-    With `error_if_nonfinite`, which needs the value of the norm, it raises RuntimeError where the
-    norm is not finite.
+    Args:
+        x (Tensor | Sequence[Tensor]): The tensor, or tensors.
+        max_norm (float): The largest norm.
+        norm_type (float): The order of the norm. Default: 2.0.
+        error_if_nonfinite (bool): Whether a norm that is not finite raises RuntimeError, for which
+            its value is needed. Default: False.
 
-    >>> import mycel as ms
-    >>> [round(v, 4) for v in ms.ops.clip_by_norm(ms.Tensor([3.0, 4.0]), 1.0).tolist()]
-    [0.6, 0.8]
+    Returns:
+        Tensor | Sequence[Tensor]: The scaled tensor or tensors, as given.
+
+    Examples:
+        >>> import mycel as ms
+        >>> [round(v, 4) for v in ms.ops.clip_by_norm(ms.Tensor([3.0, 4.0]), 1.0).tolist()]
+        [0.6, 0.8]
     """
     arguments.instance("clip_by_norm", "max_norm", max_norm, (int, float))
     tensors = [operand("clip_by_norm", v) for v in x] if isinstance(x, (tuple, list)) else [operand("clip_by_norm", x)]

@@ -127,11 +127,19 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     """Return the covariances of the variables (rows) of `input` over the observations (columns),
     divided by their number minus `correction`.
 
-    `fweights` says how many times each observation counts and `aweights` how much it weighs.
+    Args:
+        input (Tensor): (variables, observations).
+        correction (int): What is subtracted from the number of observations. Default: 1.
+        fweights (Tensor | None): How many times each observation counts. Default: None.
+        aweights (Tensor | None): How much each observation weighs. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.cov(ms.Tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).tolist()
-    [[1.0, -1.0], [-1.0, 1.0]]
+    Returns:
+        Tensor: (variables, variables).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.cov(ms.Tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).tolist()
+        [[1.0, -1.0], [-1.0, 1.0]]
     """
     x, correction = floating("cov", input), arguments.int64("cov", "correction", correction)
     if x.ndim > 2:

@@ -233,15 +233,29 @@ def max_pool2d(
 ) -> MaybePair:
     """Return the largest element of each window over `x` (N, C, H, W).
 
-    `kernel_size` is the window and `stride` the step between windows, by default the window;
-    `padding` is the width of the border, which never wins, and `dilation` the step between the
-    elements of a window. Each is an int, or one for each spatial axis. With `ceil_mode` the last
-    window may extend beyond the end. With `return_indices` the int64 positions of the elements in H
-    * W are returned too. Raises ValueError for padding of more than half the window.
+    Args:
+        x (Tensor): (N, C, H, W).
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis.
+        stride (int | tuple[int, ...] | None): The step between windows; None for the window.
+            Default: None.
+        padding (int | tuple[int, ...]): The width of the border, which never wins. Default: 0.
+        dilation (int | tuple[int, ...]): The step between the elements of a window: an int, or one
+            for each spatial axis. Default: 1.
+        return_indices (bool): Whether the int64 positions of the elements in H * W are returned
+            too. Default: False.
+        ceil_mode (bool): Whether the last window may extend beyond the end. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.ops.max_pool2d(ms.ops.ones((1, 1, 4, 4)), 2).shape
-    (1, 1, 2, 2)
+    Returns:
+        Tensor | tuple[Tensor, Tensor]: (N, C, H', W'), and with `return_indices` the positions.
+
+    Raises:
+        ValueError: For padding of more than half the window.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.max_pool2d(ms.ops.ones((1, 1, 4, 4)), 2).shape
+        (1, 1, 2, 2)
     """
     return _max_pool("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
@@ -258,13 +272,26 @@ def max_pool3d(
 ) -> MaybePair:
     """Return the largest element of each window over `x` (N, C, D, H, W).
 
-    `kernel_size`, `stride`, `padding`, `dilation` and `ceil_mode` are those of `max_pool2d`, for
-    three spatial axes. With `return_indices` the int64 positions of the elements in D * H * W are
-    returned too.
+    Args:
+        x (Tensor): (N, C, D, H, W).
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis.
+        stride (int | tuple[int, ...] | None): The step between windows; None for the window.
+            Default: None.
+        padding (int | tuple[int, ...]): The width of the border, which never wins. Default: 0.
+        dilation (int | tuple[int, ...]): The step between the elements of a window: an int, or one
+            for each spatial axis. Default: 1.
+        ceil_mode (bool): Whether the last window may extend beyond the end. Default: False.
+        return_indices (bool): Whether the int64 positions of the elements in D * H * W are returned
+            too. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.ops.max_pool3d(ms.ops.ones((1, 1, 4, 4, 4)), 2).shape
-    (1, 1, 2, 2, 2)
+    Returns:
+        Tensor | tuple[Tensor, Tensor]: (N, C, D', H', W'), and with `return_indices` the positions.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.max_pool3d(ms.ops.ones((1, 1, 4, 4, 4)), 2).shape
+        (1, 1, 2, 2, 2)
     """
     return _max_pool("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
@@ -328,13 +355,23 @@ def avg_pool1d(
 ) -> Tensor:
     """Return the mean of each window over `input_x` (N, C, L).
 
-    `kernel_size` is the window, `stride` the step between windows, and `padding` the number of
-    zeros on each side. Padding enters the count unless `count_include_pad` is off. With `ceil_mode`
-    the last window may extend beyond the end.
+    Args:
+        input_x (Tensor): (N, C, L).
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis. Default: 1.
+        stride (int | tuple[int, ...]): The step between windows: an int, or one for each spatial
+            axis. Default: 1.
+        padding (int | tuple[int, ...]): The number of zeros on each side. Default: 0.
+        ceil_mode (bool): Whether the last window may extend beyond the end. Default: False.
+        count_include_pad (bool): Whether padding enters the count. Default: True.
 
-    >>> import mycel as ms
-    >>> ms.ops.avg_pool1d(ms.Tensor([[[1.0, 3.0, 5.0]]]), 2).tolist()
-    [[[2.0, 4.0]]]
+    Returns:
+        Tensor: (N, C, L').
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.avg_pool1d(ms.Tensor([[[1.0, 3.0, 5.0]]]), 2).tolist()
+        [[[2.0, 4.0]]]
     """
     return _avg_pool("avg_pool1d", 1, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, 0)
 
@@ -351,14 +388,25 @@ def avg_pool2d(
 ) -> Tensor:
     """Return the mean of each window over `input_x` (N, C, H, W).
 
-    `kernel_size` is the window and `stride` the step between windows, each an int or one for each
-    spatial axis; `padding` is the number of zeros: an int, one for each axis, or (top, bottom,
-    left, right). Padding enters the count unless `count_include_pad` is off. With `ceil_mode` the
-    last window may extend beyond the end. A `divisor_override` other than 0 replaces the count.
+    Args:
+        input_x (Tensor): (N, C, H, W).
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis. Default: 1.
+        stride (int | tuple[int, ...]): The step between windows: an int, or one for each spatial
+            axis. Default: 1.
+        padding (int | tuple[int, ...]): The number of zeros: an int, one for each axis, or (top,
+            bottom, left, right). Default: 0.
+        ceil_mode (bool): Whether the last window may extend beyond the end. Default: False.
+        count_include_pad (bool): Whether padding enters the count. Default: True.
+        divisor_override (int): What replaces the count; 0 or None for nothing. Default: 0.
 
-    >>> import mycel as ms
-    >>> ms.ops.avg_pool2d(ms.ops.ones((1, 1, 4, 4)), 2, 2).shape
-    (1, 1, 2, 2)
+    Returns:
+        Tensor: (N, C, H', W').
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.avg_pool2d(ms.ops.ones((1, 1, 4, 4)), 2, 2).shape
+        (1, 1, 2, 2)
     """
     return _avg_pool(
         "avg_pool2d", 2, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
@@ -377,13 +425,25 @@ def avg_pool3d(
 ) -> Tensor:
     """Return the mean of each window over `input_x` (N, C, D, H, W).
 
-    `kernel_size`, `stride`, `padding`, `ceil_mode`, `count_include_pad` and `divisor_override` are
-    those of `avg_pool2d`, for three spatial axes; `padding` may be six ints, (low, high) for each
-    axis.
+    Args:
+        input_x (Tensor): (N, C, D, H, W).
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis. Default: 1.
+        stride (int | tuple[int, ...]): The step between windows: an int, or one for each spatial
+            axis. Default: 1.
+        padding (int | tuple[int, ...]): The number of zeros: an int, one for each axis, or two for
+            each. Default: 0.
+        ceil_mode (bool): Whether the last window may extend beyond the end. Default: False.
+        count_include_pad (bool): Whether padding enters the count. Default: True.
+        divisor_override (int): What replaces the count; 0 or None for nothing. Default: 0.
 
-    >>> import mycel as ms
-    >>> ms.ops.avg_pool3d(ms.ops.ones((1, 1, 4, 4, 4)), 2, 2).shape
-    (1, 1, 2, 2, 2)
+    Returns:
+        Tensor: (N, C, D', H', W').
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.avg_pool3d(ms.ops.ones((1, 1, 4, 4, 4)), 2, 2).shape
+        (1, 1, 2, 2, 2)
     """
     return _avg_pool(
         "avg_pool3d", 3, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
@@ -412,13 +472,23 @@ def _lp_pool(name: str, rank: int, x: Any, norm_type: float, kernel_size: Any, s
 def lp_pool1d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """Return ``sum(x ** p) ** (1 / p)`` over each window of `x` (N, C, L), where p is `norm_type`.
 
-    `kernel_size` is the window and `stride` the step between windows, by default the window. With
-    `ceil_mode` the last window may extend beyond the end; its sum is then its mean times the size
-    of a whole window, as in MindSpore.
+    Args:
+        x (Tensor): (N, C, L).
+        norm_type (float): The power p.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis.
+        stride (int | tuple[int, ...] | None): The step between windows; None for the window.
+            Default: None.
+        ceil_mode (bool): Whether the last window may extend beyond the end; its sum is then its
+            mean times the size of a whole window, as in MindSpore. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.ops.lp_pool1d(ms.Tensor([[[3.0, 4.0]]]), 2, 2).tolist()
-    [[[5.0]]]
+    Returns:
+        Tensor: (N, C, L').
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.lp_pool1d(ms.Tensor([[[3.0, 4.0]]]), 2, 2).tolist()
+        [[[5.0]]]
     """
     return _lp_pool(
         "lp_pool1d", 1, x, float(arguments.number("lp_pool1d", "norm_type", norm_type)), kernel_size, stride, ceil_mode
@@ -430,13 +500,23 @@ def lp_pool2d(x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil
     """Return ``sum(x ** p) ** (1 / p)`` over each window of `x` (N, C, H, W), where p is
     `norm_type`.
 
-    `kernel_size` is the window and `stride` the step between windows, by default the window; each
-    is an int, or one for each axis. With `ceil_mode` the last window may extend beyond the end; its
-    sum is then its mean times the size of a whole window, as in MindSpore.
+    Args:
+        x (Tensor): (N, C, H, W).
+        norm_type (float): The power p.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis.
+        stride (int | tuple[int, ...] | None): The step between windows; None for the window.
+            Default: None.
+        ceil_mode (bool): Whether the last window may extend beyond the end; its sum is then its
+            mean times the size of a whole window, as in MindSpore. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.ops.lp_pool2d(ms.ops.ones((1, 1, 2, 2)), 2, 2).tolist()
-    [[[[2.0]]]]
+    Returns:
+        Tensor: (N, C, H', W').
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.lp_pool2d(ms.ops.ones((1, 1, 2, 2)), 2, 2).tolist()
+        [[[[2.0]]]]
     """
     return _lp_pool(
         "lp_pool2d", 2, x, float(arguments.number("lp_pool2d", "norm_type", norm_type)), kernel_size, stride, ceil_mode

@@ -156,13 +156,25 @@ def _bound(name: str, value: Any) -> int:
 
 
 def randint(low: int, high: int, size: Any, seed: int | None = None, *, dtype: Any = None) -> Tensor:
-    """Return uniform integers in [`low`, `high`), of shape `size` and integer type `dtype` (int64).
+    """Return uniform integers in [`low`, `high`).
 
-    Without `seed` they come from the default generator. Raises ValueError unless low < high.
+    Args:
+        low (int): The lower bound.
+        high (int): The upper bound, which is not among them.
+        size (tuple[int, ...]): The shape.
+        seed (int | None): The seed; None for the default generator. Default: None.
+        dtype (DType | None): An integer type; None for int64. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.randint(0, 5, (2, 3)).shape
-    (2, 3)
+    Returns:
+        Tensor: The integers.
+
+    Raises:
+        ValueError: Unless low < high.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.randint(0, 5, (2, 3)).shape
+        (2, 3)
     """
     kind = D.int64 if dtype is None else D.from_any(dtype)
     bounds = {"low": _bound("randint", low), "high": _bound("randint", high)}
@@ -170,15 +182,25 @@ def randint(low: int, high: int, size: Any, seed: int | None = None, *, dtype: A
 
 
 def randint_like(input: Any, low: int, high: int, seed: int | None = None, *, dtype: Any = None) -> Tensor:
-    """Return uniform integers in [`low`, `high`) with the shape of `input`, and with its type
-    unless `dtype` is given.
+    """Return uniform integers in [`low`, `high`) with the shape of a tensor.
 
-    Without `seed` they come from the default generator. Raises TypeError for a type that is not
-    integer.
+    Args:
+        input (Tensor): The tensor.
+        low (int): The lower bound.
+        high (int): The upper bound, which is not among them.
+        seed (int | None): The seed; None for the default generator. Default: None.
+        dtype (DType | None): An integer type; None for that of `input`. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.randint_like(ms.Tensor([1, 2]), 0, 5).shape
-    (2,)
+    Returns:
+        Tensor: The integers.
+
+    Raises:
+        TypeError: For a type that is not integer.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.randint_like(ms.Tensor([1, 2]), 0, 5).shape
+        (2,)
     """
     x = operand("randint_like", input)
     return randint(low, high, x.shape, seed, dtype=x.dtype if dtype is None else dtype)
@@ -195,14 +217,21 @@ def standard_normal(shape: Any, seed: int | None = None) -> Tensor:
 
 
 def normal(shape: Any, mean: Any, stddev: Any, seed: int | None = None) -> Tensor:
-    """Return numbers from normal distributions with means `mean` and standard deviations `stddev`,
-    which broadcast against `shape`.
+    """Return numbers from normal distributions.
 
-    Without `seed` they come from the default generator.
+    Args:
+        shape (tuple[int, ...]): The shape, against which parameters broadcast.
+        mean (Tensor): The means.
+        stddev (Tensor): The standard deviations.
+        seed (int | None): The seed; None for the default generator. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.normal((3, 2), 0.0, ms.Tensor([1.0, 2.0])).shape
-    (3, 2)
+    Returns:
+        Tensor: The numbers, float32.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.normal((3, 2), 0.0, ms.Tensor([1.0, 2.0])).shape
+        (3, 2)
     """
     centre, spread = floating("normal", term("normal", mean)), floating("normal", term("normal", stddev))
     kind = D.promote(centre.dtype, spread.dtype)
@@ -212,13 +241,22 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: int | None = None) -> Tenso
 
 
 def uniform(shape: Any, minval: Any, maxval: Any, seed: int | None = None, dtype: Any = D.float32) -> Tensor:
-    """Return uniform numbers in [`minval`, `maxval`); the bounds broadcast against `shape`.
+    """Return uniform numbers between bounds.
 
-    `dtype` is floating, int32 or int64. Without `seed` they come from the default generator.
+    Args:
+        shape (tuple[int, ...]): The shape, against which the bounds broadcast.
+        minval (Tensor): The lower bounds.
+        maxval (Tensor): The upper bounds, which are not among them.
+        seed (int | None): The seed; None for the default generator. Default: None.
+        dtype (DType | None): float32 or another floating type, int32 or int64. Default: float32.
 
-    >>> import mycel as ms
-    >>> ms.ops.uniform((2, 3), ms.Tensor(0.0), ms.Tensor(1.0)).shape
-    (2, 3)
+    Returns:
+        Tensor: The numbers.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.uniform((2, 3), ms.Tensor(0.0), ms.Tensor(1.0)).shape
+        (2, 3)
     """
     kind = D.from_any(dtype)
     generator = seeded_generator(seed)
@@ -252,14 +290,21 @@ def _laplace(shape: Shape, kind: DType, seed: int | None) -> Tensor:
 
 
 def laplace(shape: Any, mean: Any, lambda_param: Any, seed: int | None = None) -> Tensor:
-    """Return numbers from Laplace distributions with means `mean` and scales `lambda_param`, which
-    broadcast against `shape`.
+    """Return numbers from Laplace distributions.
 
-    Without `seed` they come from the default generator.
+    Args:
+        shape (tuple[int, ...]): The shape, against which parameters broadcast.
+        mean (Tensor): The means.
+        lambda_param (Tensor): The scales.
+        seed (int | None): The seed; None for the default generator. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.laplace((2, 3), ms.Tensor(0.0), ms.Tensor(1.0)).shape
-    (2, 3)
+    Returns:
+        Tensor: The numbers, float32.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.laplace((2, 3), ms.Tensor(0.0), ms.Tensor(1.0)).shape
+        (2, 3)
     """
     centre, spread = floating("laplace", mean), floating("laplace", lambda_param)
     kind = D.promote(centre.dtype, spread.dtype)
@@ -294,13 +339,22 @@ def bernoulli(input: Any, p: Any = 0.5, seed: int | None = None) -> Tensor:
 
 
 def randperm(n: Any, seed: int = 0, offset: int = 0, dtype: Any = D.int64) -> Tensor:
-    """Return the numbers 0 .. n - 1 in random order, of element type `dtype`.
+    """Return the numbers from 0 to n - 1 in random order.
 
-    The seed is `seed` + `offset`; where both are 0 the default generator is used.
+    Args:
+        n (int): How many numbers.
+        seed (int): The seed, to which `offset` is added; where both are 0 the default generator is
+            used. Default: 0.
+        offset (int): What is added to the seed. Default: 0.
+        dtype (DType | None): The element type. Default: int64.
 
-    >>> import mycel as ms
-    >>> sorted(ms.ops.randperm(4).tolist())
-    [0, 1, 2, 3]
+    Returns:
+        Tensor: (n,).
+
+    Examples:
+        >>> import mycel as ms
+        >>> sorted(ms.ops.randperm(4).tolist())
+        [0, 1, 2, 3]
     """
     arguments.integer("randperm", "seed", seed)
     arguments.integer("randperm", "offset", offset)
@@ -335,16 +389,24 @@ def _categories(weights: Tensor, count: DimLike, seed: None | int | Generator) -
 
 
 def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: int | None = None) -> Tensor:
-    """Return `num_samples` int32 positions along the last axis of `input`, (C,) or (N, C), drawn
-    with probabilities in proportion to its weights.
+    """Return positions along the last axis, drawn with probabilities in proportion to weights.
 
-    The weights are not negative and need not sum to 1. Without `replacement` no position comes
-    twice. Without `seed` the default generator is used. Raises ValueError for more samples than
-    positions without replacement.
+    Args:
+        input (Tensor): The weights, (C,) or (N, C), not negative; they need not sum to 1.
+        num_samples (int): How many positions.
+        replacement (bool): Whether a position may come twice. Default: True.
+        seed (int | None): The seed; None for the default generator. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.multinomial(ms.Tensor([0.0, 1.0, 0.0]), 2).tolist()
-    [1, 1]
+    Returns:
+        Tensor: (num_samples,) or (N, num_samples), int32.
+
+    Raises:
+        ValueError: For more samples than positions without replacement.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.multinomial(ms.Tensor([0.0, 1.0, 0.0]), 2).tolist()
+        [1, 1]
     """
     weights = wide(floating("multinomial", input))
     if weights.ndim not in (1, 2):
@@ -367,14 +429,21 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: in
 
 
 def random_categorical(logits: Any, num_sample: int, seed: Any = 0, dtype: Any = D.int64) -> Tensor:
-    """Return `num_sample` positions along the last axis of `logits` (N, C), drawn with the
-    probabilities softmax(logits).
+    """Return positions along the last axis, drawn with the probabilities softmax(logits).
 
-    `seed` 0 uses the default generator; `dtype` is the element type of the positions.
+    Args:
+        logits (Tensor): (N, C).
+        num_sample (int): How many positions.
+        seed (int | None): The seed; 0 for the default generator. Default: 0.
+        dtype (DType | None): The element type of the positions. Default: int64.
 
-    >>> import mycel as ms
-    >>> ms.ops.random_categorical(ms.Tensor([[0.0, 100.0]]), 2).tolist()
-    [[1, 1]]
+    Returns:
+        Tensor: (N, num_sample).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.random_categorical(ms.Tensor([[0.0, 100.0]]), 2).tolist()
+        [[1, 1]]
     """
     x = wide(floating("random_categorical", logits))
     if x.ndim != 2:
@@ -396,14 +465,25 @@ def _drop(name: str, x: Tensor, p: Any, mask_shape: Shape, seed: int | None) -> 
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, seed: int | None = None) -> Tensor:
-    """Set each element of `input` to 0 with probability `p` and multiply the others by 1 / (1 - p),
-    if `training` is on. Srivastava et al., 2014.
+    """Set each element to 0 with probability `p` and multiply the others by 1 / (1 - p) (Srivastava
+    et al., 2014).
 
-    Without `seed` the default generator is used. Raises ValueError for `p` outside [0, 1].
+    Args:
+        input (Tensor): The tensor.
+        p (float): The probability of 0. Default: 0.5.
+        training (bool): Whether anything is done. Default: True.
+        seed (int | None): The seed; None for the default generator. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.dropout(ms.Tensor([1.0, 2.0]), training=False).tolist()
-    [1.0, 2.0]
+    Returns:
+        Tensor: The shape and type of the input.
+
+    Raises:
+        ValueError: For `p` outside [0, 1].
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.dropout(ms.Tensor([1.0, 2.0]), training=False).tolist()
+        [1.0, 2.0]
     """
     arguments.flag("dropout", "training", training)
     x = floating("dropout", input)
@@ -471,15 +551,25 @@ def rrelu(input: Any, lower: float = 0.125, upper: float = 1 / 3) -> Tensor:
 
 
 def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
-    """Return softmax((logits + g) / tau) along the axis `dim`, with Gumbel noise g. Jang et al.,
-    2017.
+    """Return softmax((logits + g) / tau) along an axis, with Gumbel noise g (Jang et al., 2017).
 
-    With `hard` the result is one-hot at the largest element, with the derivative of the softmax.
-    Raises ValueError unless `tau` is positive.
+    Args:
+        logits (Tensor): The logarithms of probabilities, not normalised.
+        tau (float): The temperature. Default: 1.0.
+        hard (bool): Whether the result is one-hot at the largest element, with the derivative of
+            the softmax. Default: False.
+        dim (int): The axis. Default: -1.
 
-    >>> import mycel as ms
-    >>> ms.ops.sum(ms.ops.gumbel_softmax(ms.ops.zeros((2, 3)), hard=True), -1).tolist()
-    [1.0, 1.0]
+    Returns:
+        Tensor: The shape and type of `logits`.
+
+    Raises:
+        ValueError: Unless `tau` is positive.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.sum(ms.ops.gumbel_softmax(ms.ops.zeros((2, 3)), hard=True), -1).tolist()
+        [1.0, 1.0]
     """
     arguments.instance("gumbel_softmax", "tau", tau, float)
     arguments.flag("gumbel_softmax", "hard", hard)

@@ -124,16 +124,25 @@ def log_uniform_candidate_sampler(
     """Draw classes k with the probabilities log((k + 2) / (k + 1)) / log(range_max + 1), for
     classes sorted from the most to the least frequent.
 
-    `true_classes` is (batch, num_true). Returns `num_sampled` sampled classes in its type, and the
-    expected counts, float32, of the true and of the sampled classes. With `unique` no class is
-    sampled twice. Classes lie in [0, `range_max`). `seed` 0 uses the default generator.
+    Args:
+        true_classes (Tensor): The true classes, (batch, num_true).
+        num_true (int): The number of true classes of an example. Default: 1.
+        num_sampled (int): The number of sampled classes. Default: 5.
+        unique (bool): Whether no class is sampled twice. Default: True.
+        range_max (int): The number of classes. Default: 5.
+        seed (int | None): The seed; 0 for the default generator. Default: 0.
 
-    >>> import mycel as ms
-    >>> true = ms.Tensor([[1, 7], [0, 4]])
-    >>> found = ms.ops.log_uniform_candidate_sampler(true, 2, 5, True, 5)
-    >>> sampled, of_true, of_sampled = found
-    >>> sorted(sampled.tolist()), of_true.shape, of_sampled.shape
-    ([0, 1, 2, 3, 4], (2, 2), (5,))
+    Returns:
+        tuple[Tensor, Tensor, Tensor]: The sampled classes, in the type of the true ones, and the
+            expected counts, float32, of the true and of the sampled classes.
+
+    Examples:
+        >>> import mycel as ms
+        >>> true = ms.Tensor([[1, 7], [0, 4]])
+        >>> found = ms.ops.log_uniform_candidate_sampler(true, 2, 5, True, 5)
+        >>> sampled, of_true, of_sampled = found
+        >>> sorted(sampled.tolist()), of_true.shape, of_sampled.shape
+        ([0, 1, 2, 3, 4], (2, 2), (5,))
     """
     arguments.integer("log_uniform_candidate_sampler", "num_true", num_true)
     arguments.integer("log_uniform_candidate_sampler", "num_sampled", num_sampled)
@@ -157,15 +166,24 @@ def uniform_candidate_sampler(
 ) -> Sampled:
     """Draw classes with equal probabilities from [0, `range_max`).
 
-    `true_classes` is (batch, num_true). Returns `num_sampled` sampled classes in its type, and the
-    expected counts, float32, of the true and of the sampled classes. With `unique` no class is
-    sampled twice; with `unique` and `remove_accidental_hits` no true class is sampled either, and
-    where too few other classes are left the last samples are -1. `seed` 0 uses the default
-    generator.
+    Args:
+        true_classes (Tensor): The true classes, (batch, num_true).
+        num_true (int): The number of true classes of an example.
+        num_sampled (int): The number of sampled classes.
+        unique (bool): Whether no class is sampled twice.
+        range_max (int): The number of classes.
+        seed (int | None): The seed; 0 for the default generator. Default: 0.
+        remove_accidental_hits (bool): Whether, with `unique`, no true class is sampled; where too
+            few other classes are left the last samples are -1. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.ops.uniform_candidate_sampler(ms.Tensor([[1], [3]]), 1, 3, False, 4)[1].tolist()
-    [[0.75], [0.75]]
+    Returns:
+        tuple[Tensor, Tensor, Tensor]: The sampled classes, in the type of the true ones, and the
+            expected counts, float32, of the true and of the sampled classes.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.uniform_candidate_sampler(ms.Tensor([[1], [3]]), 1, 3, False, 4)[1].tolist()
+        [[0.75], [0.75]]
     """
     arguments.integer("uniform_candidate_sampler", "num_true", num_true)
     arguments.integer("uniform_candidate_sampler", "num_sampled", num_sampled)
@@ -188,14 +206,23 @@ def uniform_candidate_sampler(
 
 
 def multinomial_with_replacement(x: Any, seed: int, offset: int, numsamples: int, replacement: bool = False) -> Tensor:
-    """Return `numsamples` int64 positions along the last axis of the weights `x`, (C,) or (N, C),
-    drawn with or without `replacement`.
+    """Return positions along the last axis, drawn with probabilities in proportion to weights.
 
-    The seed is `seed` + `offset`; a negative `seed` uses the default generator.
+    Args:
+        x (Tensor): The weights, (C,) or (N, C).
+        seed (int): The seed, to which `offset` is added; a negative one for the default generator.
+        offset (int): What is added to the seed.
+        numsamples (int): How many positions.
+        replacement (bool): Whether a position may come twice. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.ops.multinomial_with_replacement(ms.Tensor([[0.0, 9.0, 0.0]]), 2, 5, 2, True).tolist()
-    [[1, 1]]
+    Returns:
+        Tensor: (numsamples,) or (N, numsamples), int64.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.multinomial_with_replacement(ms.Tensor([[0.0, 9.0, 0.0]]), 2, 5, 2, True).tolist(
+        ...     )
+        [[1, 1]]
     """
     arguments.integer("multinomial_with_replacement", "seed", seed, flags=True)
     arguments.flag("multinomial_with_replacement", "replacement", replacement)

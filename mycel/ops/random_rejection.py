@@ -172,12 +172,20 @@ def gamma(shape: Any, alpha: Any, beta: Any, seed: int | None = None) -> Tensor:
     """Return numbers from gamma distributions of shape `alpha` and rate (inverse scale) `beta`,
     both positive.
 
-    `shape` and the shapes of both parameters broadcast. Without `seed` the default generator is
-    used. The result is differentiable by `beta`.
+    Args:
+        shape (tuple[int, ...]): What precedes the broadcast shapes of both parameters in the
+            result.
+        alpha (Tensor): The shape of the distributions.
+        beta (Tensor): The rate, by which the result is differentiable.
+        seed (int | None): The seed; None for the default generator. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.gamma((3, 1), ms.Tensor([3.0, 4.0]), ms.Tensor(1.0)).shape
-    (3, 2)
+    Returns:
+        Tensor: The numbers, of shape ``shape + broadcast(alpha, beta)``.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.gamma((3, 1), ms.Tensor([3.0, 4.0]), ms.Tensor(1.0)).shape
+        (3, 2)
     """
     a, b = floating("gamma", alpha), floating("gamma", beta)
     kind = D.promote(a.dtype, b.dtype)
@@ -213,15 +221,21 @@ def poisson(shape: Any, mean: Any, seed: int | None = None) -> Tensor:
 
 
 def random_poisson(shape: Any, rate: Any, seed: int | None = None, dtype: Any = D.float32) -> Tensor:
-    """Return numbers from Poisson distributions of mean `rate`, `shape` of them for each element of
-    `rate`.
+    """Return numbers from Poisson distributions.
 
-    The result has the shape `shape + rate.shape` and the element type `dtype`. Without `seed` the
-    default generator is used.
+    Args:
+        shape (tuple[int, ...] | Tensor): How many numbers for each element of `rate`.
+        rate (Tensor | float): The means.
+        seed (int | None): The seed; None for the default generator. Default: None.
+        dtype (DType | None): The element type. Default: float32.
 
-    >>> import mycel as ms
-    >>> ms.ops.random_poisson((2, 3), ms.Tensor([5.0, 1.0]), dtype=ms.int32).shape
-    (2, 3, 2)
+    Returns:
+        Tensor: ``shape + rate.shape``.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.random_poisson((2, 3), ms.Tensor([5.0, 1.0]), dtype=ms.int32).shape
+        (2, 3, 2)
     """
     mu = floating("random_poisson", term("random_poisson", rate))
     full = (*_shape("random_poisson", shape), *mu.shape)

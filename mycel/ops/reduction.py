@@ -94,11 +94,20 @@ def _total(x: Tensor, axes: tuple[int, ...], keep: bool, dtype: DType | None) ->
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the sum of `input` over the axes `dim` (None: all), kept at size 1 with `keepdim`.
 
-    Integers and booleans add up in int64 unless `dtype` is given.
+    Args:
+        input (Tensor): The tensor.
+        dim (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        keepdim (bool): Whether reduced axes stay with size 1. Default: False.
+        dtype (DType | None): The element type of the result; None for that of the input, int64 of
+            integers and booleans. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.sum(ms.Tensor([[1.0, 2.0], [3.0, 4.0]]), 0).tolist()
-    [4.0, 6.0]
+    Returns:
+        Tensor: The sums.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.sum(ms.Tensor([[1.0, 2.0], [3.0, 4.0]]), 0).tolist()
+        [4.0, 6.0]
     """
     x = operand("sum", input)
     return _total(x, all_axes("sum", dim, x.ndim), keepdim, None if dtype is None else D.from_any(dtype))
@@ -137,11 +146,20 @@ def mean(x: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
 def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
     """Return the product of `input` over `axis` (None: all axes), kept at size 1 with `keep_dims`.
 
-    Integers and booleans multiply in int64 unless `dtype` is given.
+    Args:
+        input (Tensor): The tensor.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        keep_dims (bool): Whether reduced axes stay with size 1. Default: False.
+        dtype (DType | None): The element type of the result; None for that of the input, int64 of
+            integers and booleans. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.prod(ms.Tensor([2.0, 3.0, 4.0])).item()
-    24.0
+    Returns:
+        Tensor: The products.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.prod(ms.Tensor([2.0, 3.0, 4.0])).item()
+        24.0
     """
     x = operand("prod", input)
     x = cast(x, D.from_any(dtype)) if dtype is not None else _countable(x)
@@ -170,12 +188,25 @@ def amax(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any =
     """Return the largest element of `input` over `axis` (None: all axes), kept at size 1 with
     `keepdims`.
 
-    `initial` is one more value to choose from, and `where` tells which elements count. NaN wins.
-    Equal extremes share the derivative. Raises ValueError where there is nothing to choose from.
+    NaN wins. Equal extremes share the derivative.
 
-    >>> import mycel as ms
-    >>> ms.ops.amax(ms.Tensor([[1.0, 5.0], [3.0, 4.0]]), 1).tolist()
-    [5.0, 4.0]
+    Args:
+        input (Tensor): The tensor.
+        axis (int | tuple[int, ...] | None): The axes; None or () for all. Default: None.
+        keepdims (bool): Whether reduced axes stay with size 1. Default: False.
+        initial (Tensor | float | None): One more value to choose from. Default: None.
+        where (Tensor | bool | None): Which elements count. Default: None.
+
+    Returns:
+        Tensor: The extremes, in the type of the input.
+
+    Raises:
+        ValueError: If there is nothing to choose from.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.amax(ms.Tensor([[1.0, 5.0], [3.0, 4.0]]), 1).tolist()
+        [5.0, 4.0]
     """
     return _extreme("amax", input, axis, keepdims, initial, where, True)
 
@@ -185,12 +216,25 @@ def amin(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any =
     """Return the smallest element of `input` over `axis` (None: all axes), kept at size 1 with
     `keepdims`.
 
-    `initial` is one more value to choose from, and `where` tells which elements count. NaN wins.
-    Equal extremes share the derivative. Raises ValueError where there is nothing to choose from.
+    NaN wins. Equal extremes share the derivative.
 
-    >>> import mycel as ms
-    >>> ms.ops.amin(ms.Tensor([[1.0, 5.0], [3.0, 4.0]]), 1).tolist()
-    [1.0, 3.0]
+    Args:
+        input (Tensor): The tensor.
+        axis (int | tuple[int, ...] | None): The axes; None or () for all. Default: None.
+        keepdims (bool): Whether reduced axes stay with size 1. Default: False.
+        initial (Tensor | float | None): One more value to choose from. Default: None.
+        where (Tensor | bool | None): Which elements count. Default: None.
+
+    Returns:
+        Tensor: The extremes, in the type of the input.
+
+    Raises:
+        ValueError: If there is nothing to choose from.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.amin(ms.Tensor([[1.0, 5.0], [3.0, 4.0]]), 1).tolist()
+        [1.0, 3.0]
     """
     return _extreme("amin", input, axis, keepdims, initial, where, False)
 
@@ -281,34 +325,54 @@ def _with_position(
 
 @fused
 def max(input: Any, axis: int | None = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Pair:
-    """Return the largest element of `input` along `axis` and its int64 position; without `axis` the
-    largest of all, with position 0.
+    """Return the largest element along an axis and its position.
 
-    `keepdims` keeps the axis at size 1. `initial` and `where` are those of `amax`; the position is
-    0 where no element is larger than `initial`. Of equal elements the first has the derivative, or
-    all share it with `initial` or `where`.
+    Without `axis` it is the largest of all, with position 0. Of equal elements the first has the
+    derivative, or all share it with `initial` or `where`.
 
-    >>> import mycel as ms
-    >>> values, positions = ms.ops.max(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1)
-    >>> values.tolist(), positions.tolist()
-    ([5.0, 3.0], [1, 0])
+    Args:
+        input (Tensor): The tensor.
+        axis (int | None): The axis; None for all elements. Default: None.
+        keepdims (bool): Whether the axis stays with size 1. Default: False.
+        initial (Tensor | float | None): One more value to choose from; the position is 0 where no
+            element beats it. Default: None.
+        where (Tensor | bool | None): Which elements count. Default: None.
+
+    Returns:
+        tuple[Tensor, Tensor]: The values, in the type of the input, and the positions, int64.
+
+    Examples:
+        >>> import mycel as ms
+        >>> values, positions = ms.ops.max(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1)
+        >>> values.tolist(), positions.tolist()
+        ([5.0, 3.0], [1, 0])
     """
     return _with_position("max", R.argmax, input, axis, keepdims, initial, where, True)
 
 
 @fused
 def min(input: Any, axis: int | None = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Pair:
-    """Return the smallest element of `input` along `axis` and its int64 position; without `axis`
-    the smallest of all, with position 0.
+    """Return the smallest element along an axis and its position.
 
-    `keepdims` keeps the axis at size 1. `initial` and `where` are those of `amin`; the position is
-    0 where no element is smaller than `initial`. Of equal elements the first has the derivative, or
-    all share it with `initial` or `where`.
+    Without `axis` it is the smallest of all, with position 0. Of equal elements the first has the
+    derivative, or all share it with `initial` or `where`.
 
-    >>> import mycel as ms
-    >>> values, positions = ms.ops.min(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1)
-    >>> values.tolist(), positions.tolist()
-    ([1.0, 2.0], [0, 1])
+    Args:
+        input (Tensor): The tensor.
+        axis (int | None): The axis; None for all elements. Default: None.
+        keepdims (bool): Whether the axis stays with size 1. Default: False.
+        initial (Tensor | float | None): One more value to choose from; the position is 0 where no
+            element beats it. Default: None.
+        where (Tensor | bool | None): Which elements count. Default: None.
+
+    Returns:
+        tuple[Tensor, Tensor]: The values, in the type of the input, and the positions, int64.
+
+    Examples:
+        >>> import mycel as ms
+        >>> values, positions = ms.ops.min(ms.Tensor([[1.0, 5.0], [3.0, 2.0]]), 1)
+        >>> values.tolist(), positions.tolist()
+        ([1.0, 2.0], [0, 1])
     """
     return _with_position("min", R.argmin, input, axis, keepdims, initial, where, False)
 
@@ -343,11 +407,19 @@ def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
 def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = D.int32) -> Tensor:
     """Return how many elements of `x` over `axis` (all axes by default) are not 0.
 
-    `keep_dims` keeps the axes at size 1; `dtype` is the element type of the result (int32).
+    Args:
+        x (Tensor): The tensor.
+        axis (int | tuple[int, ...] | None): The axes; None or () for all. Default: ().
+        keep_dims (bool): Whether the axes stay with size 1. Default: False.
+        dtype (DType | None): The element type of the result; None for int32. Default: int32.
 
-    >>> import mycel as ms
-    >>> ms.ops.count_nonzero(ms.Tensor([0.0, 2.0, 3.0])).item()
-    2
+    Returns:
+        Tensor: The counts.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.count_nonzero(ms.Tensor([0.0, 2.0, 3.0])).item()
+        2
     """
     value = operand("count_nonzero", x, None)
     here = cast(run(E.stop_gradient, cast(value, D.bool_)), D.int64)
@@ -379,11 +451,19 @@ def var(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = Fal
     """Return the variance of `input` over `axis` (None: all axes): squared deviations from the
     mean, summed and divided by the count minus `ddof`.
 
-    `keepdims` keeps the axes at size 1.
+    Args:
+        input (Tensor): The tensor.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        ddof (int | bool): What is subtracted from the count; a bool is 0 or 1. Default: 0.
+        keepdims (bool): Whether the axes stay with size 1. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.ops.var(ms.Tensor([1.0, 2.0, 3.0]), ddof=1).item()
-    1.0
+    Returns:
+        Tensor: The variances.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.var(ms.Tensor([1.0, 2.0, 3.0]), ddof=1).item()
+        1.0
     """
     return _moments("var", input, axis, ddof, keepdims)[0]
 
@@ -392,11 +472,19 @@ def var(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = Fal
 def std(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False) -> Tensor:
     """Return the standard deviation, the square root of `var`; its derivative is 0 where that is 0.
 
-    `input`, `axis`, `ddof` and `keepdims` are those of `var`.
+    Args:
+        input (Tensor): The tensor.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        ddof (int | bool): What is subtracted from the count; a bool is 0 or 1. Default: 0.
+        keepdims (bool): Whether the axes stay with size 1. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.ops.std(ms.Tensor([1.0, 2.0, 3.0]), ddof=1).item()
-    1.0
+    Returns:
+        Tensor: The deviations.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.std(ms.Tensor([1.0, 2.0, 3.0]), ddof=1).item()
+        1.0
     """
     return root(_moments("std", input, axis, ddof, keepdims)[0], 2.0)
 
@@ -405,11 +493,19 @@ def std(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = Fal
 def var_mean(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False) -> Pair:
     """Return `var` and `mean` together.
 
-    `input`, `axis`, `ddof` and `keepdims` are those of `var`.
+    Args:
+        input (Tensor): The tensor.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        ddof (int | bool): What is subtracted from the count; a bool is 0 or 1. Default: 0.
+        keepdims (bool): Whether the axes stay with size 1. Default: False.
 
-    >>> import mycel as ms
-    >>> [t.item() for t in ms.ops.var_mean(ms.Tensor([1.0, 2.0, 3.0]), ddof=1)]
-    [1.0, 2.0]
+    Returns:
+        tuple[Tensor, Tensor]: The variances and the means.
+
+    Examples:
+        >>> import mycel as ms
+        >>> [t.item() for t in ms.ops.var_mean(ms.Tensor([1.0, 2.0, 3.0]), ddof=1)]
+        [1.0, 2.0]
     """
     return _moments("var_mean", input, axis, ddof, keepdims)
 
@@ -418,11 +514,19 @@ def var_mean(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool 
 def std_mean(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False) -> Pair:
     """Return `std` and `mean` together.
 
-    `input`, `axis`, `ddof` and `keepdims` are those of `var`.
+    Args:
+        input (Tensor): The tensor.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        ddof (int | bool): What is subtracted from the count; a bool is 0 or 1. Default: 0.
+        keepdims (bool): Whether the axes stay with size 1. Default: False.
 
-    >>> import mycel as ms
-    >>> [t.item() for t in ms.ops.std_mean(ms.Tensor([1.0, 2.0, 3.0]), ddof=1)]
-    [1.0, 2.0]
+    Returns:
+        tuple[Tensor, Tensor]: The deviations and the means.
+
+    Examples:
+        >>> import mycel as ms
+        >>> [t.item() for t in ms.ops.std_mean(ms.Tensor([1.0, 2.0, 3.0]), ddof=1)]
+        [1.0, 2.0]
     """
     spread, centre = _moments("std_mean", input, axis, ddof, keepdims)
     return root(spread, 2.0), centre
@@ -452,11 +556,20 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
 def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the sum of `input` over `axis` (None: all axes) with NaN counted as 0.
 
-    `keepdims` and `dtype` are `keepdim` and `dtype` of `sum`, but integers keep their type.
+    Args:
+        input (Tensor): The tensor.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        keepdims (bool): `keepdim`. Default: False.
+        dtype (DType | None): The element type of the result; None for that of the input. Default:
+            None.
 
-    >>> import mycel as ms
-    >>> ms.ops.nansum(ms.Tensor([1.0, float("nan"), 2.0])).item()
-    3.0
+    Returns:
+        Tensor: The sums.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.nansum(ms.Tensor([1.0, float("nan"), 2.0])).item()
+        3.0
     """
     x = operand("nansum", input)
     if x.dtype.is_floating:
@@ -468,12 +581,20 @@ def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any =
 def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the mean of those elements of `input` over `axis` (None: all axes) that are not NaN.
 
-    It is NaN where there are none. `keepdims` keeps the axes at size 1; `dtype` is the element type
-    of the result, by default that of the tensor.
+    Args:
+        input (Tensor): The tensor.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        keepdims (bool): Keeps the axes at size 1. Default: False.
+        dtype (DType | None): The element type of the result; None for that of the input. Default:
+            None.
 
-    >>> import mycel as ms
-    >>> ms.ops.nanmean(ms.Tensor([1.0, float("nan"), 2.0])).item()
-    1.5
+    Returns:
+        Tensor: The means, NaN where all elements are.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.nanmean(ms.Tensor([1.0, float("nan"), 2.0])).item()
+        1.5
     """
     x = floating("nanmean", input)
     here = run(E.logical_not, run(E.is_nan, x))

@@ -179,15 +179,22 @@ def distinct(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """Return the elements of `input` (or its slices along `dim`) without those equal to the one
-    before.
+    """Return the elements (or slices along an axis) without those equal to the one before.
 
-    `return_inverse` adds the position of each element's run in the result, and `return_counts` the
-    length of each run, both int64.
+    Args:
+        input (Tensor): The tensor.
+        return_inverse (bool): Whether the position of each element's run in the result is returned,
+            int64. Default: False.
+        return_counts (bool): Whether the length of each run is returned, int64. Default: False.
+        dim (int | None): The axis of the slices; None for all elements. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.unique_consecutive(ms.Tensor([1, 1, 2, 1])).tolist()
-    [1, 2, 1]
+    Returns:
+        Tensor | tuple[Tensor, ...]: The elements, and what else is asked for.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.unique_consecutive(ms.Tensor([1, 1, 2, 1])).tolist()
+        [1, 2, 1]
     """
     arguments.flag("unique_consecutive", "return_inverse", return_inverse)
     arguments.flag("unique_consecutive", "return_counts", return_counts)

@@ -73,15 +73,23 @@ def blackman_window(window_length: Any, periodic: bool = True, *, dtype: Any = N
 def hamming_window(
     window_length: Any, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None
 ) -> Tensor:
-    """Return `alpha` - `beta` cos(2 pi i / (n - 1)) for i in 0 .. n - 1, where n is
-    `window_length`.
+    """Return the Hamming window ``alpha - beta * cos(2 * pi * i / (n - 1))``.
 
-    A `periodic` window is one of n + 1 elements without its last. It is float32 unless `dtype` is
-    given.
+    Args:
+        window_length (int): The number n of elements.
+        periodic (bool): Whether the window is one of n + 1 elements without its last. Default:
+            True.
+        alpha (float): The first coefficient. Default: 0.54.
+        beta (float): The second coefficient. Default: 0.46.
+        dtype (DType | None): The element type; None for float32. Default: None.
 
-    >>> import mycel as ms
-    >>> [round(v, 2) for v in ms.ops.hamming_window(4).tolist()]
-    [0.08, 0.54, 1.0, 0.54]
+    Returns:
+        Tensor: (n,).
+
+    Examples:
+        >>> import mycel as ms
+        >>> [round(v, 2) for v in ms.ops.hamming_window(4).tolist()]
+        [0.08, 0.54, 1.0, 0.54]
     """
     arguments.instance("hamming_window", "alpha", alpha, float)
     arguments.instance("hamming_window", "beta", beta, float)
@@ -110,15 +118,22 @@ def hann_window(window_length: Any, periodic: bool = True, *, dtype: Any = None)
 
 
 def kaiser_window(window_length: Any, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None) -> Tensor:
-    """Return I0(beta sqrt(1 - (2 i / (n - 1) - 1)^2)) / I0(beta) for i in 0 .. n - 1, where n is
-    `window_length`.
+    """Return the Kaiser window ``I0(beta * sqrt(1 - (2 * i / (n - 1) - 1)**2)) / I0(beta)``.
 
-    A `periodic` window is one of n + 1 elements without its last. It is float64 unless `dtype` is
-    given.
+    Args:
+        window_length (int): The number n of elements.
+        periodic (bool): Whether the window is one of n + 1 elements without its last. Default:
+            True.
+        beta (float): The shape; the larger, the narrower. Default: 12.0.
+        dtype (DType | None): The element type; None for float64. Default: None.
 
-    >>> import mycel as ms
-    >>> [round(v, 2) for v in ms.ops.kaiser_window(4, beta=1.0).tolist()]
-    [0.79, 0.95, 1.0, 0.95]
+    Returns:
+        Tensor: (n,).
+
+    Examples:
+        >>> import mycel as ms
+        >>> [round(v, 2) for v in ms.ops.kaiser_window(4, beta=1.0).tolist()]
+        [0.79, 0.95, 1.0, 0.95]
     """
     arguments.instance("kaiser_window", "beta", beta, (int, float))
     arguments.flag("kaiser_window", "periodic", periodic)
@@ -138,20 +153,29 @@ def stft(
     onesided: bool | None = None,
     return_complex: bool | None = None,
 ) -> Tensor:
-    """Return the Fourier transforms of overlapping frames of the signal `x`, ([B,] L), as ([B,]
-    frequencies, frames).
+    """Return the Fourier transforms of overlapping frames of a signal.
 
-    `n_fft` is the length of a frame, `hop_length` (n_fft / 4 by default) the distance between
-    frames, and `window` the factors of a frame: `win_length` of them (n_fft by default), ones by
-    default. With `center` frame k is centred at k hop, with the ends padded by `pad_mode` of `pad`.
-    `onesided`, the default for real signals, leaves out the frequencies above n_fft / 2.
-    `normalized` divides by sqrt(n_fft). `return_complex`, the default for complex signals, gives
-    complex numbers; otherwise the result has a last axis of size 2 for the real and imaginary
-    parts.
+    Args:
+        x (Tensor): The signal, ([B,] L).
+        n_fft (int): The length of a frame.
+        hop_length (int | None): The distance between frames; None for n_fft / 4. Default: None.
+        win_length (int | None): The number of factors of a frame; None for `n_fft`. Default: None.
+        window (Tensor | None): The factors of a frame; None for ones. Default: None.
+        center (bool): Whether frame k is centred at k hop, with the ends padded. Default: True.
+        pad_mode (str): How ends are padded, a mode of `pad`. Default: "REFLECT".
+        normalized (bool): Whether results are divided by sqrt(n_fft). Default: False.
+        onesided (bool | None): Whether frequencies above n_fft / 2 are left out; None for real
+            signals alone. Default: None.
+        return_complex (bool | None): Whether the result is complex, else its last axis has the real
+            and imaginary parts; None for complex signals alone. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.stft(ms.ops.ones(8), 4, return_complex=True).shape
-    (3, 9)
+    Returns:
+        Tensor: ([B,] frequencies, frames), or with an axis of 2 behind.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.stft(ms.ops.ones(8), 4, return_complex=True).shape
+        (3, 9)
     """
     name = "stft"
     signal = floating(name, x)

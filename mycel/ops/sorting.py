@@ -114,15 +114,27 @@ def msort(input: Any) -> Tensor:
 
 
 def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True) -> Pair:
-    """Return the `k` largest elements of `input` along the axis `dim` (the last by default) in
-    order, and their int32 positions.
+    """Return the `k` largest elements along an axis, in order, and their positions.
 
-    With `largest` off they are the smallest. They are in order even where `sorted` is off; NaN
-    counts as the largest. Raises ValueError for `k` larger than the axis.
+    NaN counts as the largest.
 
-    >>> import mycel as ms
-    >>> [t.tolist() for t in ms.ops.topk(ms.Tensor([3.0, 1.0, 2.0]), 2)]
-    [[3.0, 2.0], [0, 2]]
+    Args:
+        input (Tensor): The tensor.
+        k (int): How many.
+        dim (int | None): The axis; None for the last. Default: None.
+        largest (bool): Whether they are the largest instead of the smallest. Default: True.
+        sorted (bool): Has no effect: they are in order always. Default: True.
+
+    Returns:
+        tuple[Tensor, Tensor]: The elements, and their positions, int32.
+
+    Raises:
+        ValueError: For `k` larger than the axis.
+
+    Examples:
+        >>> import mycel as ms
+        >>> [t.tolist() for t in ms.ops.topk(ms.Tensor([3.0, 1.0, 2.0]), 2)]
+        [[3.0, 2.0], [0, 2]]
     """
     arguments.flag("topk", "largest", largest)
     arguments.flag("topk", "sorted", sorted)
@@ -259,11 +271,20 @@ def _doubled(x: Tensor, axis: int) -> Tensor:
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """Return the `n`-th differences of neighbours in `x` along `axis`.
 
-    `prepend` and `append` are joined to `x` first.
+    Args:
+        x (Tensor): The tensor.
+        n (int): How many times differences are taken. Default: 1.
+        axis (int): The axis. Default: -1.
+        prepend (Tensor | None): What is joined to the tensor first. Default: None.
+        append (Tensor | None): What is joined to the tensor first. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.diff(ms.Tensor([1.0, 4.0, 9.0])).tolist()
-    [3.0, 5.0]
+    Returns:
+        Tensor: The input with `n` elements less along the axis.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.diff(ms.Tensor([1.0, 4.0, 9.0])).tolist()
+        [3.0, 5.0]
     """
     value = operand("diff", x)
     where = axis_of("diff", axis, value.ndim)
@@ -280,12 +301,21 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def trapz(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """Return the integral of `y` along the axis `dim` by the trapezoid rule, at the points `x` or,
-    without `x`, at distances `dx`.
+    """Return the integral by the trapezoid rule along an axis.
 
-    >>> import mycel as ms
-    >>> ms.ops.trapz(ms.Tensor([1.0, 2.0, 3.0])).item()
-    4.0
+    Args:
+        y (Tensor): The values.
+        x (Tensor | None): The points; None for distances `dx`. Default: None.
+        dx (float): The distance of the points. Default: 1.0.
+        dim (int): The axis. Default: -1.
+
+    Returns:
+        Tensor: The integrals, without the axis.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.trapz(ms.Tensor([1.0, 2.0, 3.0])).item()
+        4.0
     """
     arguments.instance("trapz", "dx", dx, float)
     value = floating("trapz", y)
@@ -330,11 +360,22 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Chosen
     """Return the `k`-th smallest element of `input` along `dim`, counted from 1, with its int64
     position.
 
-    `keepdim` keeps the axis at size 1. Raises ValueError for `k` out of range.
+    Args:
+        input (Tensor): The tensor.
+        k (int): Which one, from 1.
+        dim (int): The axis. Default: -1.
+        keepdim (bool): Whether the axis stays with size 1. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.mint.kthvalue(ms.Tensor([3.0, 1.0, 2.0]), 2).values.item()
-    2.0
+    Returns:
+        tuple[Tensor, Tensor]: The values, and their positions, int64.
+
+    Raises:
+        ValueError: For `k` out of range.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.kthvalue(ms.Tensor([3.0, 1.0, 2.0]), 2).values.item()
+        2.0
     """
     x = operand("kthvalue", input)
     axis = axis_of("kthvalue", dim, x.ndim)
@@ -415,15 +456,23 @@ def _quantile(name: str, input: Any, q: Any, axis: int | None, keepdims: bool, s
 
 
 def quantile(input: Any, q: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Return the `q`-quantiles of `input` along `axis` (without it, of all elements), by linear
-    interpolation between neighbours.
+    """Return quantiles along an axis, by linear interpolation between neighbours.
 
-    The result is NaN where an element is NaN. A vector `q` adds a leading axis to the result;
-    `keepdims` keeps the axis at size 1.
+    The result is NaN where an element is NaN.
 
-    >>> import mycel as ms
-    >>> ms.ops.quantile(ms.Tensor([1.0, 2.0, 4.0]), 0.75).item()
-    3.0
+    Args:
+        input (Tensor): The tensor.
+        q (float | Tensor): A fraction in [0, 1], or a vector of them.
+        axis (int | None): The axis; None for all elements. Default: None.
+        keepdims (bool): Whether the axis stays with size 1. Default: False.
+
+    Returns:
+        Tensor: The quantiles; a vector `q` adds a leading axis.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.quantile(ms.Tensor([1.0, 2.0, 4.0]), 0.75).item()
+        3.0
     """
     arguments.flag("quantile", "keepdims", keepdims)
     return _quantile("quantile", input, q, axis, keepdims, False)
@@ -432,11 +481,19 @@ def quantile(input: Any, q: Any, axis: int | None = None, keepdims: bool = False
 def nanquantile(input: Any, q: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the `q`-quantiles of those elements of `input` along `axis` that are not NaN.
 
-    `q`, `axis` and `keepdims` are those of `quantile`.
+    Args:
+        input (Tensor): The tensor.
+        q (float | Tensor): A fraction in [0, 1], or a vector of them.
+        axis (int | None): The axis; None for all elements. Default: None.
+        keepdims (bool): Whether the axis stays with size 1. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.ops.nanquantile(ms.Tensor([1.0, float("nan"), 3.0]), 0.5).item()
-    2.0
+    Returns:
+        Tensor: The quantiles; a vector `q` adds a leading axis.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.nanquantile(ms.Tensor([1.0, float("nan"), 3.0]), 0.5).item()
+        2.0
     """
     arguments.flag("nanquantile", "keepdims", keepdims)
     return _quantile("nanquantile", input, q, axis, keepdims, True)
@@ -455,16 +512,26 @@ def searchsorted(
     side: str | None = None,
     sorter: Any = None,
 ) -> Tensor:
-    """Return the positions at which `values` would be inserted into the sorted rows (last axis) of
-    `sorted_sequence`.
+    """Return the positions at which values would be inserted into sorted rows (the last axis).
 
-    A single row serves all values. They are inserted before equal elements, or behind them with
-    `right` or `side` "right". `sorter` holds the positions that sort the rows. The result is int64,
-    or int32 with `out_int32`. Raises ValueError where shapes or `side` do not fit.
+    Args:
+        sorted_sequence (Tensor): The sorted rows; a single row serves all values.
+        values (Tensor | float): The values.
+        out_int32 (bool): Whether the result is int32 instead of int64. Default: False.
+        right (bool): Whether values are inserted behind equal elements. Default: False.
+        side (str | None): "left" or "right", which is the same as `right`. Default: None.
+        sorter (Tensor | None): The positions that sort the rows. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.searchsorted(ms.Tensor([1.0, 3.0, 5.0]), ms.Tensor([3.0, 4.0])).tolist()
-    [1, 2]
+    Returns:
+        Tensor: The positions, of the shape of the values.
+
+    Raises:
+        ValueError: If shapes or `side` do not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.searchsorted(ms.Tensor([1.0, 3.0, 5.0]), ms.Tensor([3.0, 4.0])).tolist()
+        [1, 2]
     """
     arguments.flag("searchsorted", "out_int32", out_int32)
     arguments.flag("searchsorted", "right", right)
@@ -528,14 +595,23 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
 
 
 def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
-    """Return how many elements fall into each of `bins` equal intervals of [`min`, `max`], or of
-    the range of the elements where both are 0.
+    """Return how many elements fall into each of `bins` equal intervals.
 
-    The result has the type of `input`; the last interval includes its end. The values are needed.
+    With `min` and `max` 0 the ends are those of the elements, whose values are then needed.
 
-    >>> import mycel as ms
-    >>> ms.ops.histc(ms.Tensor([1.0, 2.0, 1.0]), 4, 0.0, 3.0).tolist()
-    [0.0, 2.0, 1.0, 0.0]
+    Args:
+        input (Tensor): The tensor.
+        bins (int): The number of intervals, the last of which includes its end. Default: 100.
+        min (float): The lower end. Default: 0.0.
+        max (float): The upper end. Default: 0.0.
+
+    Returns:
+        Tensor: (bins,), in the type of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.histc(ms.Tensor([1.0, 2.0, 1.0]), 4, 0.0, 3.0).tolist()
+        [0.0, 2.0, 1.0, 0.0]
     """
     arguments.integer("histc", "bins", bins)
     arguments.instance("histc", "min", min, (int, float))

@@ -63,12 +63,21 @@ __all__ = [
 def baddbmm_ext(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return ``beta * input + alpha * bmm(batch1, batch2)``.
 
-    `input` broadcasts, and is ignored where `beta` is 0.
+    Args:
+        input (Tensor): What is added, broadcast to the product.
+        batch1 (Tensor): Matrices (b, n, m).
+        batch2 (Tensor): Matrices (b, m, p).
+        beta (Tensor | float): The factor of `input`; where it is 0, `input` is ignored. Default: 1.
+        alpha (float): The factor of the products. Default: 1.
 
-    >>> import mycel as ms
-    >>> x, y = ms.ops.ones((1, 1, 3)), ms.ops.ones((1, 3, 1))
-    >>> ms.ops.baddbmm_ext(ms.Tensor([1.0]), x, y, alpha=2).tolist()
-    [[[7.0]]]
+    Returns:
+        Tensor: (b, n, p).
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, y = ms.ops.ones((1, 1, 3)), ms.ops.ones((1, 3, 1))
+        >>> ms.ops.baddbmm_ext(ms.Tensor([1.0]), x, y, alpha=2).tolist()
+        [[[7.0]]]
     """
     if beta == 0:
         product = linalg.bmm(batch1, batch2)
@@ -92,12 +101,20 @@ def bernoulli_ext(input: Any, *, generator: Any = None) -> Tensor:
 def bidense(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     """Return x1^T A_o x2 + b_o for each output o.
 
-    `input1` is (.., i), `input2` (.., j), `weight` (o, i, j), and `bias` (o,) or (); the result is
-    (.., o).
+    Args:
+        input1 (Tensor): (..., i).
+        input2 (Tensor): (..., j).
+        weight (Tensor): (o, i, j).
+        bias (Tensor | None): (o,) or (), or None. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.bidense(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0]]), ms.ops.ones((1, 2, 1))).tolist()
-    [[9.0]]
+    Returns:
+        Tensor: (..., o).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.bidense(ms.Tensor([[1.0, 2.0]]), ms.Tensor([[3.0]]), ms.ops.ones((1, 2,
+        ...     1))).tolist()
+        [[9.0]]
     """
     arguments.optional("bidense", "bias", bias, Tensor)
     a, b, w = (operand("bidense", v) for v in (input1, input2, weight))
@@ -110,11 +127,20 @@ def bidense(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
 def diff_ext(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """Return the `n`-th differences of neighbours in `input` along the axis `dim`.
 
-    `prepend` and `append` are joined to `input` first; they have as many dimensions as it has.
+    Args:
+        input (Tensor): The tensor.
+        n (int): How many times differences are taken. Default: 1.
+        dim (int): The axis. Default: -1.
+        prepend (Tensor | None): What is joined to the tensor first. Default: None.
+        append (Tensor | None): What is joined to the tensor first. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.diff_ext(ms.Tensor([1, 3, -1])).tolist()
-    [2, -4]
+    Returns:
+        Tensor: The input with `n` elements less along the axis.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.diff_ext(ms.Tensor([1, 3, -1])).tolist()
+        [2, -4]
     """
     arguments.integer("diff_ext", "n", n, flags=True)
     x = operand("diff_ext", input)
@@ -215,10 +241,20 @@ def inplace_index_add(var: Any, indices: Any, updates: Any, axis: int) -> Tensor
     """Add slices of `updates` in place to `var` along `axis` at the positions in the vector
     `indices`, and return `var`.
 
-    >>> import mycel as ms
-    >>> x, updates = ms.Tensor([[1.0, 2.0]]), ms.Tensor([[5.0]])
-    >>> ms.ops.inplace_index_add(x, ms.Tensor([1]), updates, 1).tolist()
-    [[1.0, 7.0]]
+    Args:
+        var (Parameter): What is added to.
+        indices (Tensor): The positions, a vector.
+        updates (Tensor): The slices that are added.
+        axis (int): The axis.
+
+    Returns:
+        Tensor: `var` itself.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, updates = ms.Tensor([[1.0, 2.0]]), ms.Tensor([[5.0]])
+        >>> ms.ops.inplace_index_add(x, ms.Tensor([1]), updates, 1).tolist()
+        [[1.0, 7.0]]
     """
     arguments.instance("inplace_index_add", "var", var, Tensor, "a Tensor or Parameter to write to")
     return updated(var, index_add(run(E.identity, var), indices, updates, axis))

@@ -96,13 +96,23 @@ def _scaled(x: Tensor, order: float, axes: tuple[int, ...], keep: bool) -> Tenso
 def vector_norm(x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the norm ``sum(|x| ** ord) ** (1 / ord)`` over `axis` (None: all axes).
 
-    `ord` may be any number: 0 counts the elements that are not 0, inf and -inf give the largest and
-    the smallest magnitude. `keepdims` keeps the axes at size 1; `dtype` is the type to which `x` is
-    converted first. The derivative of any order at 0 is 0. Norms of complex numbers are real.
+    The derivative of any order at 0 is 0. Norms of complex numbers are real.
 
-    >>> import mycel as ms
-    >>> ms.ops.vector_norm(ms.Tensor([3.0, 4.0])).item()
-    5.0
+    Args:
+        x (Tensor): The tensor.
+        ord (int | float | str | None): Any number; 0 counts, inf and -inf are the extremes.
+            Default: 2.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        keepdims (bool): Whether the axes stay with size 1. Default: False.
+        dtype (DType | None): The type to compute in; None for that of `x`. Default: None.
+
+    Returns:
+        Tensor: The norms, real of complex numbers.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.vector_norm(ms.Tensor([3.0, 4.0])).item()
+        5.0
     """
     value = floating("vector_norm", x)
     value = value if dtype is None else cast(value, D.from_any(dtype))

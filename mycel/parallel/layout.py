@@ -36,20 +36,27 @@ def shard(
     given them (`Cell.shard`) and returned itself.
 
     While parallel_mode is "semi_auto_parallel" or "auto_parallel", compiled functions have the
-    strategies in their graphs; otherwise they have no effect, which is logged once. Raises
-    TypeError for invalid strategies, and unless `fn` can be called, ValueError for a
-    `parameter_plan` of a function, which has no parameters.
+    strategies in their graphs; otherwise they have no effect, which is logged once.
 
     Args:
-        fn: A function or a Cell.
-        in_strategy: An entry for each input that is a tensor: a tuple of the numbers of parts of
-            its axes, a `mycel.Layout`, or None to leave it open.
-        out_strategy: The same for the results.
-        parameter_plan: The same for parameters of a Cell, by name.
+        fn (Callable[..., Any]): A function or a Cell.
+        in_strategy (tuple[Any, ...] | None): An entry for each input that is a tensor: a tuple of
+            the numbers of parts of its axes, a `mycel.Layout`, or None to leave it open.
+        out_strategy (tuple[Any, ...] | None): The same for the results. Default: None.
+        parameter_plan (Mapping[str, Any] | None): The same for parameters of a Cell, by name.
+            Default: None.
 
-    >>> import mycel as ms
-    >>> float(ms.shard(lambda x: x * 2, in_strategy=((),))(ms.Tensor(2.0)))
-    4.0
+    Returns:
+        Callable[..., Any]: The function, or the Cell.
+
+    Raises:
+        TypeError: For invalid strategies, and unless `fn` can be called.
+        ValueError: For a `parameter_plan` of a function, which has no parameters.
+
+    Examples:
+        >>> import mycel as ms
+        >>> float(ms.shard(lambda x: x * 2, in_strategy=((),))(ms.Tensor(2.0)))
+        4.0
     """
     arguments.function("shard", "fn", fn, "a function or a Cell")
     if isinstance(fn, Cell):
@@ -77,12 +84,19 @@ def shard(
 
 
 def parameter_broadcast(net: Cell, layout: Mapping[str, Any], cur_rank: int = 0, initial_rank: int = 0) -> None:
-    """Give the parameters of `net` that `layout` names, a dict, the values that they have in the
-    rank `initial_rank`.
+    """Give parameters of a network the values that they have in one rank.
 
-    All ranks call it; `cur_rank` is the number of this one. Parameters that the ranks have in parts
-    are the same for all already, and stay. Raises TypeError for anything but a Cell and a dict,
-    ValueError for other ranks and for names that `net` does not have.
+    Parameters that the ranks have in parts are the same for all already, and stay.
+
+    Args:
+        net (Cell): The network.
+        layout (Mapping[str, Any]): The parameters, by name.
+        cur_rank (int): The number of this rank; all ranks call it. Default: 0.
+        initial_rank (int): The rank whose values they get. Default: 0.
+
+    Raises:
+        TypeError: For anything but a Cell and a dict.
+        ValueError: For other ranks and for names that `net` does not have.
     """
     owner = "parameter_broadcast"
     arguments.instance(owner, "net", net, Cell)

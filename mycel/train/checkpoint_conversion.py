@@ -34,20 +34,28 @@ def ckpt_to_safetensors(
     processes_num: int = 1,
 ) -> None:
     """Convert a .ckpt file, or all in a folder and its subfolders, to safetensors files of the same
-    names. `file_path` is the file or the folder.
+    names.
 
-    The new files go into the folder `save_path` (default: beside their sources), with the same
-    subfolders. `name_map` renames entries; `file_name_regex` chooses files of a folder by a match
-    at the beginning of their names. `processes_num` has no effect: files are converted one after
-    the other. Raises ValueError for paths that do not fit, entries that safetensors cannot hold,
-    and names that clash.
+    Args:
+        file_path (str | os.PathLike[str]): The file or the folder.
+        save_path (str | os.PathLike[str] | None): The folder of the new files, with the same
+            subfolders; None for beside their sources. Default: None.
+        name_map (Mapping[str, str] | None): New names of entries. Default: None.
+        file_name_regex (str | None): Which files of a folder are converted: their names begin like
+            it. Default: None.
+        processes_num (int): Has no effect: files are converted one after the other. Default: 1.
 
-    >>> import mycel as ms, pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "one.ckpt"
-    >>> ms.save_checkpoint({"w": ms.Parameter(1.0)}, path)
-    >>> ckpt_to_safetensors(path, name_map={"w": "weight"})
-    >>> ms.load_checkpoint(path.with_suffix(".safetensors"), format="safetensors")
-    {'weight': Parameter (name=weight, shape=(), dtype=Float32, requires_grad=True)}
+    Raises:
+        ValueError: For paths that do not fit, entries that safetensors cannot hold, and names that
+            clash.
+
+    Examples:
+        >>> import mycel as ms, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "one.ckpt"
+        >>> ms.save_checkpoint({"w": ms.Parameter(1.0)}, path)
+        >>> ckpt_to_safetensors(path, name_map={"w": "weight"})
+        >>> ms.load_checkpoint(path.with_suffix(".safetensors"), format="safetensors")
+        {'weight': Parameter (name=weight, shape=(), dtype=Float32, requires_grad=True)}
     """
     _convert("ckpt", "safetensors", file_path, save_path, name_map, file_name_regex, processes_num)
 
@@ -61,8 +69,16 @@ def safetensors_to_ckpt(
 ) -> None:
     """Convert a .safetensors file, or all in a folder, to .ckpt files.
 
-    `file_path`, `save_path`, `name_map`, `file_name_regex` and `processes_num` are those of
-    `ckpt_to_safetensors`. The files of an index become one file.
+    The files of an index become one file.
+
+    Args:
+        file_path (str | os.PathLike[str]): The file or the folder.
+        save_path (str | os.PathLike[str] | None): The folder of the new files, with the same
+            subfolders; None for beside their sources. Default: None.
+        name_map (Mapping[str, str] | None): New names of entries. Default: None.
+        file_name_regex (str | None): Which files of a folder are converted: their names begin like
+            it. Default: None.
+        processes_num (int): Has no effect: files are converted one after the other. Default: 1.
     """
     _convert("safetensors", "ckpt", file_path, save_path, name_map, file_name_regex, processes_num)
 

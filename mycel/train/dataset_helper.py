@@ -18,15 +18,21 @@ class DatasetHelper:
     """An iterable over a dataset, one epoch for each ``for``; without sinking its elements are the
     batches.
 
-    With `dataset_sink_mode` the loop gives empty tuples, `sink_size` of them (-1 for the dataset's
-    size), and the network made by `connect_network_with_dataset` takes a batch at each call.
-    `epoch_num` is the number of epochs, -1 for any. Raises TypeError and ValueError for other
-    arguments.
+    Args:
+        dataset (Dataset): The dataset.
+        dataset_sink_mode (bool): Whether the loop gives empty tuples, and the network made by
+            `connect_network_with_dataset` takes a batch at each call. Default: True.
+        sink_size (int): The number of empty tuples; -1 for the dataset's size. Default: -1.
+        epoch_num (int): The number of epochs, -1 for any. Default: 1.
 
-    >>> import numpy as np, mycel.dataset as ds
-    >>> data = ds.NumpySlicesDataset((np.arange(4),), ["x"], shuffle=False).batch(2)
-    >>> [batch[0].asnumpy().tolist() for batch in DatasetHelper(data, dataset_sink_mode=False)]
-    [[0, 1], [2, 3]]
+    Raises:
+        TypeError, ValueError: For other arguments.
+
+    Examples:
+        >>> import numpy as np, mycel.dataset as ds
+        >>> data = ds.NumpySlicesDataset((np.arange(4),), ["x"], shuffle=False).batch(2)
+        >>> [batch[0].asnumpy().tolist() for batch in DatasetHelper(data, dataset_sink_mode=False)]
+        [[0, 1], [2, 3]]
     """
 
     def __init__(self, dataset: Any, dataset_sink_mode: bool = True, sink_size: int = -1, epoch_num: int = 1) -> None:

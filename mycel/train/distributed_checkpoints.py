@@ -149,13 +149,22 @@ def transform_checkpoint_by_rank(
     src_strategy_file: Any = None,
     dst_strategy_file: Any = None,
 ) -> None:
-    """Write the checkpoint of the rank `rank_id` of the target to `save_checkpoint_file_name`.
+    """Write the checkpoint of one rank of the target.
 
-    `checkpoint_files_map` maps ranks of the source to their files (see `rank_list_for_transform`).
-    `src_strategy_file` and `dst_strategy_file` are the strategies of both sides; None stands for
-    parameters that are whole on one device. Raises TypeError for arguments of other types,
-    ValueError for files that are missing or damaged, for a name that does not end in ".ckpt", and
-    for strategies that do not fit.
+    Args:
+        rank_id (int): The rank of the target.
+        checkpoint_files_map (Mapping[int, Any]): The files of the source by rank (see
+            `rank_list_for_transform`).
+        save_checkpoint_file_name (str): The file to write.
+        src_strategy_file (str | None): The strategy of the source or target; None for parameters
+            that are whole on one device. Default: None.
+        dst_strategy_file (str | None): The strategy of the source or target; None for parameters
+            that are whole on one device. Default: None.
+
+    Raises:
+        TypeError: For arguments of other types.
+        ValueError: For files that are missing or damaged, for a name that does not end in ".ckpt",
+            and for strategies that do not fit.
     """
     function = "transform_checkpoint_by_rank"
     arguments.mapping(function, "checkpoint_files_map", checkpoint_files_map)
@@ -182,18 +191,29 @@ def transform_checkpoints(
 ) -> None:
     """Write the checkpoints of all ranks of the target.
 
-    They are written as ``rank_0/<ckpt_prefix>0.ckpt`` and so on in `dst_checkpoints_dir`, from
-    ``rank_0/*.ckpt`` or ``rank_0/*.safetensors`` and so on in `src_checkpoints_dir`; of several
-    files of a rank, the last by name is taken. `src_strategy_file` and `dst_strategy_file` are the
-    strategies of both sides; None stands for parameters that are whole on one device.
-
     If both strategies are of one stage and the source lacks parameters of the target, the source is
     one stage of several: files ``<ckpt_prefix><rank>_part<stage>`` are written, which
-    `load_segmented_checkpoints` merges. `output_format` "safetensors" needs a source of that
-    format. `process_num` has no effect: ranks are handled one after the other.
+    `load_segmented_checkpoints` merges.
 
-    Raises NotADirectoryError if the source folder is missing, ValueError for files that are missing
-    or damaged and strategies that do not fit; nothing is written then for the rank in question.
+    Args:
+        src_checkpoints_dir (str): The folder of the source, with ``rank_0/*.ckpt`` or
+            ``rank_0/*.safetensors`` and so on; of several files of a rank, the last by name is
+            taken.
+        dst_checkpoints_dir (str): The folder of the target, where ``rank_0/<ckpt_prefix>0.ckpt``
+            and so on are written.
+        ckpt_prefix (str): The beginning of names of files.
+        src_strategy_file (str | None): The strategy of the source or target; None for parameters
+            that are whole on one device. Default: None.
+        dst_strategy_file (str | None): The strategy of the source or target; None for parameters
+            that are whole on one device. Default: None.
+        process_num (int): Has no effect: ranks are handled one after the other. Default: 1.
+        output_format (str): "ckpt" or "safetensors", which needs a source of that format. Default:
+            "ckpt".
+
+    Raises:
+        NotADirectoryError: If the source folder is missing.
+        ValueError: For files that are missing or damaged and strategies that do not fit; nothing is
+            written then for the rank in question.
     """
     function = "transform_checkpoints"
     if not isinstance(ckpt_prefix, str) or os.path.basename(ckpt_prefix) != ckpt_prefix:

@@ -30,13 +30,17 @@ DIVERGED = 4.0
 
 @dataclass(frozen=True)
 class LearningRateCurve:
-    """The losses of steps with growing learning rates, also smoothed, and the rate that they
-    suggest.
+    """The losses of training steps with growing learning rates, and the rate that they suggest.
 
-    The suggestion is NaN where the loss never falls.
+    Args:
+        rates (tuple[float, ...]): The learning rates.
+        losses (tuple[float, ...]): The loss at each.
+        smoothed (tuple[float, ...]): The losses, smoothed.
+        suggestion (float): The rate that they suggest; NaN where the loss never falls.
 
-    >>> LearningRateCurve((0.1, 1.0), (2.0, 1.0), (2.0, 1.5), 0.1).suggestion
-    0.1
+    Examples:
+        >>> LearningRateCurve((0.1, 1.0), (2.0, 1.0), (2.0, 1.5), 0.1).suggestion
+        0.1
     """
 
     rates: tuple[float, ...]
@@ -72,24 +76,36 @@ class _Growing(Callback):
 def find_learning_rate(
     model: Model, train_dataset: Any, low: float = 1e-7, high: float = 10.0, steps: int = 100
 ) -> LearningRateCurve:
-    """Return the course of the loss while a model trains with learning rates from `low` to `high`.
+    """Return the course of the loss while a model trains with growing learning rates.
 
-    The optimizer must have one constant learning rate; its value is not used. `train_dataset` is
-    that of `Model.train`, and begins again as often as `steps` steps need. The trial ends early
+    The optimizer must have one constant learning rate; its value is not used. The trial ends early
     where the loss is not finite, or much larger than at its best. Weights, states of the optimizer,
-    modes of the Cells and states of random numbers are afterwards as before. Raises ValueError or
-    TypeError for arguments that do not fit, and what the training raises.
+    modes of the Cells and states of random numbers are afterwards as before.
 
-    >>> import numpy as np, mycel as ms, mycel.dataset as ds
-    >>> from mycel.train import Model, find_learning_rate
-    >>> x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(32, 2)
-    >>> columns = (x, x @ np.float32([[1], [2]]))
-    >>> data = ds.NumpySlicesDataset(columns, ["x", "y"], shuffle=False).batch(32)
-    >>> net = ms.nn.Dense(2, 1, weight_init="zeros")
-    >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params()))
-    >>> curve = find_learning_rate(model, data, 1e-4, 10.0, steps=40)
-    >>> 1e-3 < curve.suggestion < 3, net.weight.tolist()
-    (True, [[0.0, 0.0]])
+    Args:
+        model (Model): The model.
+        train_dataset (Dataset): As in `Model.train`; begins again as often as needed.
+        low (float): The first rate. Default: 1e-07.
+        high (float): The last rate. Default: 10.0.
+        steps (int): The number of training steps. Default: 100.
+
+    Returns:
+        LearningRateCurve: The course of the loss.
+
+    Raises:
+        ValueError, TypeError: For arguments that do not fit, and what the training raises.
+
+    Examples:
+        >>> import numpy as np, mycel as ms, mycel.dataset as ds
+        >>> from mycel.train import Model, find_learning_rate
+        >>> x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(32, 2)
+        >>> columns = (x, x @ np.float32([[1], [2]]))
+        >>> data = ds.NumpySlicesDataset(columns, ["x", "y"], shuffle=False).batch(32)
+        >>> net = ms.nn.Dense(2, 1, weight_init="zeros")
+        >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params()))
+        >>> curve = find_learning_rate(model, data, 1e-4, 10.0, steps=40)
+        >>> 1e-3 < curve.suggestion < 3, net.weight.tolist()
+        (True, [[0.0, 0.0]])
     """
     name = "find_learning_rate"
     arguments.instance(name, "model", model, Model)

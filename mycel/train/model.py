@@ -82,27 +82,39 @@ def _closing(epochs: Epochs | None, later: Later) -> Iterator[None]:
 class Model(ModelLayouts):
     """A network with everything that trains and evaluates it.
 
-    `network` gives predictions, and `loss_fn(prediction, label)` the loss; without a `loss_fn`,
-    `network` gives the loss itself, and without an `optimizer` too it is the whole training step.
-    `metrics` is a set of names (`mycel.train.names()`) or a dict of metrics. `eval_network`
-    replaces the network in evaluations; `eval_indexes` has the positions of loss, prediction and
-    label among its outputs. `amp_level` is a level of mixed precision, from "O0" (none). Other
-    values of `boost_level` than "O0" raise Unsupported. Raises TypeError or ValueError for
-    arguments that do not fit.
+    Args:
+        network (Cell): The network.
+        loss_fn (Callable[..., Any] | None): Called as ``loss_fn(prediction, label)``, gives the
+            loss; None where the network itself gives it. Default: None.
+        optimizer (Cell | None): What updates the parameters; None, also without a `loss_fn`, where
+            the network is the whole training step. Default: None.
+        metrics (dict[str, Any] | set[str] | None): A set of names (`mycel.train.names()`) or a dict
+            of metrics. Default: None.
+        eval_network (Cell | None): What replaces the network in evaluations. Default: None.
+        eval_indexes (list[int] | None): The positions of loss, prediction and label among its
+            outputs. Default: None.
+        amp_level (str): The level of mixed precision, "O0" for none. Default: "O0".
+        boost_level (str): Must be "O0": others raise Unsupported. Default: "O0".
+        **kwargs (Any): Options of `build_train_network`, such as `loss_scale_manager`.
 
-    >>> import numpy as np, mycel as ms, mycel.dataset as ds
-    >>> from mycel.train import Model
-    >>> net = ms.nn.Dense(2, 1, weight_init="ones", bias_init="zeros")
-    >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params(), 0.1), metrics={"mse"})
-    >>> columns = (np.ones((4, 2), np.float32), np.ones((4, 1), np.float32))
-    >>> data = ds.NumpySlicesDataset(columns, ["x", "y"]).batch(2)
-    >>> model.eval(data)
-    {'mse': 1.0}
-    >>> history = model.train(20, data)
-    >>> history.loss[-1] < 0.01
-    True
-    >>> model.eval(data)["mse"] < 0.01
-    True
+    Raises:
+        TypeError, ValueError: For arguments that do not fit.
+
+    Examples:
+        >>> import numpy as np, mycel as ms, mycel.dataset as ds
+        >>> from mycel.train import Model
+        >>> net = ms.nn.Dense(2, 1, weight_init="ones", bias_init="zeros")
+        >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params(), 0.1), metrics={
+        ...     "mse"})
+        >>> columns = (np.ones((4, 2), np.float32), np.ones((4, 1), np.float32))
+        >>> data = ds.NumpySlicesDataset(columns, ["x", "y"]).batch(2)
+        >>> model.eval(data)
+        {'mse': 1.0}
+        >>> history = model.train(20, data)
+        >>> history.loss[-1] < 0.01
+        True
+        >>> model.eval(data)["mse"] < 0.01
+        True
     """
 
     def __init__(
@@ -204,24 +216,36 @@ class Model(ModelLayouts):
         *,
         progress: bool | None = None,
     ) -> TrainingHistory:
-        """Train until `epoch` epochs are done. A run that was stopped is resumed with the number of
-        its finished epochs as `initial_epoch`, and continues with the data of the next epoch.
+        """Train until `epoch` epochs are done.
 
-        `train_dataset` gives batches of (data, label) where the model has a loss function, else
-        whatever the network takes; `dataset` is another name for it. With `dataset_sink_mode`,
-        `sink_size` batches are an epoch (-1: the whole dataset), whose steps run in one native loop
-        with no Python in between; callbacks see them as one step. The next epoch continues in the
-        dataset where this one stopped. A dataset with `set_init_step` continues within its epoch.
-        `callbacks` is a callback or a list of them. `train(data, label)` with two tensors is one
-        step on them.
+        A dataset with `set_init_step` continues within its epoch. ``train(data, label)`` with two
+        tensors is one training step on them. Whatever is raised, end hooks of callbacks do not run
+        then, but their `__exit__` does.
 
-        A bar on the standard error stream shows the progress, or a line an epoch where that is no
-        terminal (`ProgressBar`); `progress` False shows nothing, and True shows it beside a
-        `LossMonitor` or `TimeMonitor` too. Returns the course of the losses, a `TrainingHistory`.
+        Args:
+            epoch (int): The number of epochs after which training ends; with tensors as (data,
+                label), data.
+            train_dataset (Dataset | None): Batches of (data, label) where the model has a loss
+                function, else whatever the network takes. Default: None.
+            callbacks (Callback | list[Callback] | None): A callback or a list of them. Default:
+                None.
+            dataset_sink_mode (bool): Whether the batches of an epoch run in one native loop with no
+                Python in between; callbacks see them as one step. Default: False.
+            sink_size (int): The number of batches of such an epoch; -1 for the whole dataset. The
+                next epoch continues in the dataset where this one stopped. Default: -1.
+            initial_epoch (int): The number of finished epochs of a run that is resumed, which
+                continues with the data of the next epoch. Default: 0.
+            dataset (Dataset | None): Another name for `train_dataset`. Default: None.
+            progress (bool | None): Whether a bar on the standard error stream shows the progress,
+                or a line an epoch where that is no terminal (`ProgressBar`); None for unless there
+                is a `LossMonitor` or `TimeMonitor`. Default: None.
 
-        Raises TypeError or ValueError for arguments that do not fit, KeyboardInterrupt after
-        Ctrl-C, between two steps. Whatever is raised, end hooks of callbacks do not run then, but
-        their `__exit__` does.
+        Returns:
+            TrainingHistory: The course of the losses.
+
+        Raises:
+            TypeError, ValueError: For arguments that do not fit.
+            KeyboardInterrupt: After Ctrl-C, between two training steps.
         """
         if train_dataset is None:
             train_dataset = dataset
@@ -248,13 +272,34 @@ class Model(ModelLayouts):
         *,
         progress: bool | None = None,
     ) -> TrainingHistory:
-        """Train like `train`, and evaluate on `valid_dataset` after every `valid_frequency` epochs,
-        or after the epochs that it lists.
+        """Train like `train`, and evaluate after every `valid_frequency` epochs.
 
-        `epoch`, `train_dataset`, `callbacks`, `dataset_sink_mode`, `sink_size`, `initial_epoch` and
-        `progress` are those of `train`; `valid_dataset_sink_mode` is the `dataset_sink_mode` of
-        `eval`. Returns the losses and the metrics of validations, a `TrainingHistory`. Raises what
-        `train` raises, and ValueError for validation without metrics.
+        Args:
+            epoch (int): The number of epochs after which training ends; with tensors as (data,
+                label), data.
+            train_dataset (Dataset): Batches of (data, label) where the model has a loss function,
+                else whatever the network takes.
+            valid_dataset (Dataset | None): The dataset of evaluations. Default: None.
+            valid_frequency (int | list[int]): After how many epochs to evaluate, or after which
+                epochs. Default: 1.
+            callbacks (Callback | list[Callback] | None): A callback or a list of them. Default:
+                None.
+            dataset_sink_mode (bool): Whether the batches of an epoch run in one native loop with no
+                Python in between; callbacks see them as one step. Default: False.
+            valid_dataset_sink_mode (bool): The `dataset_sink_mode` of evaluations. Default: False.
+            sink_size (int): The number of batches of such an epoch; -1 for the whole dataset. The
+                next epoch continues in the dataset where this one stopped. Default: -1.
+            initial_epoch (int): The number of finished epochs of a run that is resumed, which
+                continues with the data of the next epoch. Default: 0.
+            progress (bool | None): Whether a bar on the standard error stream shows the progress,
+                or a line an epoch where that is no terminal (`ProgressBar`); None for unless there
+                is a `LossMonitor` or `TimeMonitor`. Default: None.
+
+        Returns:
+            TrainingHistory: The losses, and the metrics of evaluations.
+
+        Raises:
+            TypeError, ValueError: As `train`, and for evaluation without metrics.
         """
         if valid_dataset is not None:
             check_dataset(valid_dataset, "Model.fit", "valid_dataset")
@@ -575,9 +620,14 @@ class Model(ModelLayouts):
         sink_mode: bool = True,
     ) -> None:
         """Compile the training and evaluation networks, without running them, for the types of the
-        first batches of `train_dataset` and `valid_dataset`.
+        first batches.
 
-        `sink_size`, `epoch` and `sink_mode` have no effect, which is logged.
+        Args:
+            train_dataset (Dataset | None): The data of trainings. Default: None.
+            valid_dataset (Dataset | None): The data of evaluations. Default: None.
+            sink_size (int): Has no effect, which is logged. Default: -1.
+            epoch (int): Has no effect, which is logged. Default: 1.
+            sink_mode (bool): Has no effect, which is logged. Default: True.
         """
         why = "what is compiled does not depend on how many steps run"
         unused("Model.build", why, sink_size=(sink_size, -1), epoch=(epoch, 1), sink_mode=(sink_mode, True))

@@ -106,16 +106,32 @@ def _flat(graph: Graph) -> Graph:
 def diverge(a: Any, b: Any, inputs: Any, rtol: float = 1e-4, atol: float = 1e-5) -> Divergence:
     """Find the first operation at which two programs give different values.
 
-    `a` and `b` are Cells or functions of tensors, such as a network and what `load` made of its
-    file, and `inputs` the tensors that both are called with. Values are equal where ``|a - b| <=
-    atol + rtol * |b|``. What the programs write to parameters is not written. Raises TypeError for
-    other arguments, CompileError for a program that is not one graph.
+    Values are equal where ``|a - b| <= atol + rtol * |b|``. What the programs write to parameters
+    is not written.
 
-    >>> import mycel as ms
-    >>> x = ms.Tensor([1.0, 2.0])
-    >>> found = ms.diverge(lambda x: ms.ops.exp(x * 2) + 1, lambda x: ms.ops.exp(x * 3) + 1, [x])
-    >>> found.agrees, found.operation, found.shape
-    (False, 'mul', (2,))
+    Args:
+        a (Cell | Callable[..., Any]): A Cell or function of tensors, such as a network or what
+            `load` made of its file.
+        b (Cell | Callable[..., Any]): A Cell or function of tensors, such as a network or what
+            `load` made of its file.
+        inputs (Tensor): The tensors that both are called with.
+        rtol (float): The tolerance relative to the second value. Default: 0.0001.
+        atol (float): The absolute tolerance. Default: 1e-05.
+
+    Returns:
+        Divergence: The operation, and how far the values are apart.
+
+    Raises:
+        TypeError: For other arguments.
+        CompileError: For a program that is not one graph.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.Tensor([1.0, 2.0])
+        >>> found = ms.diverge(lambda x: ms.ops.exp(x * 2) + 1, lambda x: ms.ops.exp(x * 3) + 1, [
+        ...     x])
+        >>> found.agrees, found.operation, found.shape
+        (False, 'mul', (2,))
     """
     given = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     for i, x in enumerate(given):

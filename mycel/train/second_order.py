@@ -52,18 +52,30 @@ class ConvertModelUtils:
     ) -> Model:
         """Return a `Model` for training with the optimizer of `mycel.nn.thor`.
 
-        If `optimizer` is another one, the result is `model` itself. The optimizer decides from its
-        own count of steps when to compute its matrices anew, so that any `Model` can train with it.
-        `network`, `loss_fn`, `metrics`, `amp_level`, `loss_scale_manager` and `keep_batchnorm_fp32`
-        are arguments of the new `Model`.
+        The optimizer decides from its own count of training steps when to compute its matrices
+        anew, so that any `Model` can train with it.
 
-        >>> import mycel as ms
-        >>> net = ms.nn.Dense(2, 1)
-        >>> model = ms.train.Model(net)
-        >>> convert = ms.train.ConvertModelUtils.convert_to_thor_model
-        >>> optimizer = ms.nn.SGD(net.trainable_params())
-        >>> convert(model, net, ms.nn.MSELoss(), optimizer) is model
-        True
+        Args:
+            model (Model): The model to take the place of.
+            network (Cell): As in `Model`.
+            loss_fn (Callable[..., Any] | None): As in `Model`. Default: None.
+            optimizer (Cell | None): As in `Model`. Default: None.
+            metrics (dict[str, Any] | set[str] | None): As in `Model`. Default: None.
+            amp_level (str): As in `Model`. Default: "O0".
+            loss_scale_manager (LossScaleManager | None): As in `Model`. Default: None.
+            keep_batchnorm_fp32 (bool): As in `Model`. Default: False.
+
+        Returns:
+            Model: The new model, or `model` itself if `optimizer` is another one.
+
+        Examples:
+            >>> import mycel as ms
+            >>> net = ms.nn.Dense(2, 1)
+            >>> model = ms.train.Model(net)
+            >>> convert = ms.train.ConvertModelUtils.convert_to_thor_model
+            >>> optimizer = ms.nn.SGD(net.trainable_params())
+            >>> convert(model, net, ms.nn.MSELoss(), optimizer) is model
+            True
         """
         arguments.instance("convert_to_thor_model", "model", model, Model)
         if type(optimizer).__name__ != "_Thor":

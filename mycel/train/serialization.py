@@ -74,29 +74,42 @@ def save_checkpoint(
 ) -> None:
     """Save parameters to a file that MindSpore reads too, whole or not at all.
 
-    `save_obj` is a Cell, a dict of parameters by name, a list of parameters, or a list of
-    ``{"name": ..., "data": ...}``. The suffix of `format` ("ckpt" or "safetensors") is added to a
-    `ckpt_file_name` without it. `choice_func` says by name which parameters to save. `append_dict`
-    adds numbers, booleans, tensors, generators' states and, in ckpt files, strings; these replace
-    entries of `save_obj` with the same names. Parameters that the ranks of a launch have apart are
-    joined, for which all ranks have to save at the same place, each a file of its own; without
-    `integrated_save` each saves its parts, which strategy files explain. `incremental`,
-    `remove_redundancy` and `global_step_num` have no effect, which is logged. `async_save` (True,
-    "thread" or "process") returns at once and writes in the background. `crc_check` adds a
-    checksum. With ``max_shard_size="5GB"`` (or a number of bytes), an argument of Mycel's own, a
-    larger safetensors checkpoint goes into several files with an index
-    (`mycel.train.sharded_checkpoint`). `enc_key` (16, 24 or 32 bytes) encrypts a ckpt file, in
-    the `enc_mode` "AES-GCM", "AES-CBC" or "SM4-CBC"; this needs the package cryptography.
+    Args:
+        save_obj (Cell | dict[str, Any] | list[Any]): A Cell, a dict of parameters by name, a list
+            of parameters, or a list of ``{"name": ..., "data": ...}``.
+        ckpt_file_name (str | os.PathLike[str]): The file; the suffix of `format` is added where it
+            is missing.
+        integrated_save (bool): Whether parameters that the ranks of a launch have apart are joined,
+            for which all ranks have to save at the same place, each a file of its own; otherwise
+            each saves its parts, which strategy files explain. Default: True.
+        async_save (bool): Whether (True, "thread" or "process") to return at once and write in the
+            background. Default: False.
+        append_dict (Mapping[str, Any] | None): Numbers, booleans, tensors, generators' states and,
+            in ckpt files, strings to add; these replace entries of `save_obj` with the same names.
+            Default: None.
+        enc_key (bytes | None): The key, of 16, 24 or 32 bytes, that encrypts a ckpt file; this
+            needs the package cryptography. Default: None.
+        enc_mode (str): "AES-GCM", "AES-CBC" or "SM4-CBC". Default: "AES-GCM".
+        choice_func (Callable[[str], bool] | None): Which parameters to save, by name. Default:
+            None.
+        crc_check (bool): Whether a checksum is added. Default: False.
+        format (str): "ckpt" or "safetensors". Default: "ckpt".
+        **kwargs (Any): `incremental`, `remove_redundancy` and `global_step_num`, which have no
+            effect, which is logged, and ``max_shard_size="5GB"`` (or a number of bytes), an
+            argument of Mycel's own, with which a larger safetensors checkpoint goes into several
+            files with an index (`mycel.train.sharded_checkpoint`).
 
-    Raises TypeError or ValueError for arguments that cannot be saved, OSError where the file cannot
-    be written.
+    Raises:
+        TypeError, ValueError: For arguments that cannot be saved.
+        OSError: If the file cannot be written.
 
-    >>> import mycel as ms, pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.ckpt"
-    >>> values = [{"name": "w", "data": ms.Tensor([1.0, 2.0])}]
-    >>> ms.save_checkpoint(values, path, append_dict={"epoch": 3})
-    >>> ms.load_checkpoint(path)["epoch"]
-    Parameter (name=epoch, shape=(), dtype=Int64, requires_grad=True)
+    Examples:
+        >>> import mycel as ms, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.ckpt"
+        >>> values = [{"name": "w", "data": ms.Tensor([1.0, 2.0])}]
+        >>> ms.save_checkpoint(values, path, append_dict={"epoch": 3})
+        >>> ms.load_checkpoint(path)["epoch"]
+        Parameter (name=epoch, shape=(), dtype=Int64, requires_grad=True)
     """
     path = _named(ckpt_file_name, "save_checkpoint")
     _check_format(format, "save_checkpoint")
@@ -148,25 +161,42 @@ def load_checkpoint(
     remove_redundancy: bool = False,
     format: str = "ckpt",
 ) -> dict[str, Any]:
-    """Load the checkpoint `ckpt_file_name` as a dict of parameters (and strings) by name.
+    """Load a checkpoint.
 
-    `format` is "ckpt" or "safetensors". `choice_func` says by name which entries to load;
-    `specify_prefix` and `filter_prefix`, a string or several, keep and drop names by their
-    beginning. With `net`, the values are put into that network too; `strict_load` and
-    `remove_redundancy` are those of `load_param_into_net`. `crc_check` compares the checksum, and
-    refuses a file without one. For a checkpoint in several safetensors files the name is that of
-    the index or of the folder (`mycel.train.ShardedCheckpoint` reads such a checkpoint tensor by
-    tensor). `dec_key` and `dec_mode` decrypt a ckpt file; this needs the package cryptography.
     Files may come from Mycel or MindSpore; nothing in them is executed.
 
-    Raises ValueError (CheckpointError) for a missing, damaged or empty file, with the file and the
-    entry in its message.
+    Args:
+        ckpt_file_name (str | os.PathLike[str]): The file; for a checkpoint in several safetensors
+            files the index or the folder (`mycel.train.ShardedCheckpoint` reads such a checkpoint
+            tensor by tensor).
+        net (Cell | None): The network that the values are put into too; None for none. Default:
+            None.
+        strict_load (bool): As in `load_param_into_net`. Default: False.
+        filter_prefix (str | Sequence[str] | None): Names that begin so are dropped. Default: None.
+        dec_key (bytes | None): The key of an encrypted ckpt file; this needs the package
+            cryptography. Default: None.
+        dec_mode (str): The mode of its encryption. Default: "AES-GCM".
+        specify_prefix (str | Sequence[str] | None): Only names that begin so are kept. Default:
+            None.
+        choice_func (Callable[[str], bool] | None): Which entries to load, by name. Default: None.
+        crc_check (bool): Whether the checksum is compared, and a file without one refused. Default:
+            False.
+        remove_redundancy (bool): As in `load_param_into_net`. Default: False.
+        format (str): "ckpt" or "safetensors". Default: "ckpt".
 
-    >>> import mycel as ms, pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.ckpt"
-    >>> ms.save_checkpoint({"w": ms.Parameter(1.0), "b": ms.Parameter(2.0)}, path)
-    >>> ms.load_checkpoint(path, specify_prefix="w")
-    {'w': Parameter (name=w, shape=(), dtype=Float32, requires_grad=True)}
+    Returns:
+        dict[str, Any]: Parameters (and strings) by name.
+
+    Raises:
+        ValueError: For a missing, damaged or empty file (a CheckpointError, with the file and the
+            entry in its message).
+
+    Examples:
+        >>> import mycel as ms, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.ckpt"
+        >>> ms.save_checkpoint({"w": ms.Parameter(1.0), "b": ms.Parameter(2.0)}, path)
+        >>> ms.load_checkpoint(path, specify_prefix="w")
+        {'w': Parameter (name=w, shape=(), dtype=Float32, requires_grad=True)}
     """
     path = _named(ckpt_file_name, "load_checkpoint")
     _check_format(format, "load_checkpoint")
@@ -202,26 +232,37 @@ def load_checkpoint(
 def load_param_into_net(
     net: Cell, parameter_dict: Mapping[str, Any], strict_load: bool = False, remove_redundancy: bool = False
 ) -> tuple[list[str], list[str]]:
-    """Put the values of a loaded checkpoint into the parameters of `net` that have the same names.
+    """Put the values of a loaded checkpoint into the parameters of a network that have the same
+    names.
 
-    Returns the names in `net` that were not loaded and the names in `parameter_dict` that were not
-    used. Unless `strict_load` is given, floating types are converted into each other, as are int32
-    and int64, with a logged warning; and if no name fits at all, a prefix that all names have
+    Unless `strict_load` is given, floating types are converted into each other, as are int32 and
+    int64, with a logged warning; and if no name fits at all, a prefix that all names have
     ("network.") is removed. (MindSpore removes prefixes even if some names fit, by which
-    "moments.w" may become "w"; here such names are reported.) Trailing dimensions of size 1 may be
-    missing in `net`. `remove_redundancy` has no effect.
+    "moments.w" may become "w"; here such names are reported.)
 
-    Raises TypeError for arguments of other types and RuntimeError for shapes or types that do not
-    fit; the network is unchanged then.
+    Args:
+        net (Cell): The network; trailing dimensions of size 1 may be missing in it.
+        parameter_dict (Mapping[str, Any]): The values by name.
+        strict_load (bool): Whether types and names have to be the same. Default: False.
+        remove_redundancy (bool): Has no effect. Default: False.
 
-    >>> import mycel as ms
-    >>> cell = ms.nn.Cell()
-    >>> cell.w = ms.Parameter(ms.Tensor([1.0, 2.0]))
-    >>> loaded = {"w": ms.Parameter(ms.Tensor([3.0, 4.0])), "epoch": ms.Parameter(7)}
-    >>> ms.load_param_into_net(cell, loaded)
-    ([], ['epoch'])
-    >>> cell.w.asnumpy()
-    array([3., 4.], dtype=float32)
+    Returns:
+        tuple[list[str], list[str]]: The names in `net` that were not loaded and the names in
+            `parameter_dict` that were not used.
+
+    Raises:
+        TypeError: For arguments of other types.
+        RuntimeError: For shapes or types that do not fit; the network is unchanged then.
+
+    Examples:
+        >>> import mycel as ms
+        >>> cell = ms.nn.Cell()
+        >>> cell.w = ms.Parameter(ms.Tensor([1.0, 2.0]))
+        >>> loaded = {"w": ms.Parameter(ms.Tensor([3.0, 4.0])), "epoch": ms.Parameter(7)}
+        >>> ms.load_param_into_net(cell, loaded)
+        ([], ['epoch'])
+        >>> cell.w.asnumpy()
+        array([3., 4.], dtype=float32)
     """
     arguments.instance("load_param_into_net", "net", net, Cell)
     if isinstance(parameter_dict, _LaterParameters):
@@ -297,9 +338,24 @@ def load_checkpoint_async(
 ) -> _LaterParameters:
     """Load a checkpoint in a background thread.
 
-    The result is a mapping that waits at the first access, or in its `result()`; errors of loading
-    are raised there. `ckpt_file_name`, `net`, `strict_load`, `filter_prefix`, `dec_key`,
-    `dec_mode`, `specify_prefix` and `choice_func` are those of `load_checkpoint`.
+    Args:
+        ckpt_file_name (str | os.PathLike[str]): The file; for a checkpoint in several safetensors
+            files the index or the folder (`mycel.train.ShardedCheckpoint` reads such a checkpoint
+            tensor by tensor).
+        net (Cell | None): The network that the values are put into too; None for none. Default:
+            None.
+        strict_load (bool): As in `load_param_into_net`. Default: False.
+        filter_prefix (str | Sequence[str] | None): Names that begin so are dropped. Default: None.
+        dec_key (bytes | None): The key of an encrypted ckpt file; this needs the package
+            cryptography. Default: None.
+        dec_mode (str): The mode of its encryption. Default: "AES-GCM".
+        specify_prefix (str | Sequence[str] | None): Only names that begin so are kept. Default:
+            None.
+        choice_func (Callable[[str], bool] | None): Which entries to load, by name. Default: None.
+
+    Returns:
+        Mapping[str, Any]: Parameters by name: waits for them at the first access, or in its
+            `result()`; errors of loading are raised there.
     """
     from concurrent.futures import ThreadPoolExecutor
 

@@ -102,31 +102,42 @@ class _DataSink:
 def data_sink(
     fn: Any, dataset: Any, sink_size: int = 1, jit_config: JitConfig | None = None, input_signature: Any = None
 ) -> Any:
-    """Return a function without arguments that calls `fn` on the next `sink_size` batches of
-    `dataset`, in one native loop, and returns the result of the last call.
+    """Return a function without arguments that calls `fn` on the next batches of a dataset, in one
+    native loop, and returns the result of the last call.
 
-    `fn` takes the dataset's columns. It is compiled with the options of `jit_config`; a function
-    that cannot be one graph runs step by step. The dataset begins again at its end. It is read
-    ahead by a thread, which ends with the returned function or by its `close()`. The function's
-    `results` are those of all steps of its last call. `input_signature`, a tensor or a tuple of
-    them, declares types and shapes of the columns (sizes of None are any). Operations of the
-    dataset with `offload=True` become the beginning of the step, unless there is a signature.
+    The dataset is read ahead by a thread, which ends with the returned function or by its
+    `close()`. Operations of the dataset with `offload=True` become the beginning of the loop's
+    body, unless there is a signature.
 
-    Raises TypeError or ValueError for arguments that do not fit, and ValueError for batches that do
-    not fit the signature.
+    Args:
+        fn (Callable[..., Any]): Takes the dataset's columns.
+        dataset (Dataset): The dataset, which begins again at its end.
+        sink_size (int): The number of batches of a call. Default: 1.
+        jit_config (JitConfig | None): The options with which `fn` is compiled; a function that
+            cannot be one graph runs batch by batch. Default: None.
+        input_signature (Tensor | tuple[Tensor, ...] | None): Types and shapes of the columns (sizes
+            of None are any). Default: None.
 
-    >>> import numpy as np, mycel as ms, mycel.dataset as ds
-    >>> total = ms.Parameter(ms.Tensor(0.0), name="total")
-    >>> def step(x):
-    ...     ms.ops.assign_add(total, x.sum())
-    ...     return x.sum()
-    >>> numbers = ds.NumpySlicesDataset(np.float32([1, 2, 3, 4]), ["x"], shuffle=False).batch(1)
-    >>> sink = ms.data_sink(step, numbers, sink_size=3)
-    >>> float(sink()), float(total)
-    (3.0, 6.0)
-    >>> float(sink()), float(total), [float(r) for r in sink.results]
-    (2.0, 13.0, [4.0, 1.0, 2.0])
-    >>> sink.close()
+    Returns:
+        Callable[[], Any]: The function, whose `results` are those of all batches of its last call.
+
+    Raises:
+        TypeError, ValueError: For arguments that do not fit.
+        ValueError: For batches that do not fit the signature.
+
+    Examples:
+        >>> import numpy as np, mycel as ms, mycel.dataset as ds
+        >>> total = ms.Parameter(ms.Tensor(0.0), name="total")
+        >>> def step(x):
+        ...     ms.ops.assign_add(total, x.sum())
+        ...     return x.sum()
+        >>> numbers = ds.NumpySlicesDataset(np.float32([1, 2, 3, 4]), ["x"], shuffle=False).batch(1)
+        >>> sink = ms.data_sink(step, numbers, sink_size=3)
+        >>> float(sink()), float(total)
+        (3.0, 6.0)
+        >>> float(sink()), float(total), [float(r) for r in sink.results]
+        (2.0, 13.0, [4.0, 1.0, 2.0])
+        >>> sink.close()
     """
     arguments.function("data_sink", "fn", fn, "a function or a Cell")
     arguments.integer("data_sink", "sink_size", sink_size, 1, numpy=False)

@@ -54,13 +54,28 @@ def load_segmented_checkpoints(
     specify_prefix: Any = None,
     choice_func: Callable[[str], bool] | None = None,
 ) -> dict[str, Any]:
-    """Load all ".ckpt" files in the folder `ckpt_file_dir`, in the order of their names, as one
-    checkpoint.
+    """Load all ".ckpt" files of a folder, in the order of their names, as one checkpoint.
 
-    With `net` the values are put into that network. `net`, `strict_load`, `filter_prefix`,
-    `dec_key`, `dec_mode`, `specify_prefix` and `choice_func` are those of `load_checkpoint`. Raises
-    TypeError unless the folder is a string, ValueError if there is no such folder, no file in it, a
-    damaged file, or nothing to load in any.
+    Args:
+        ckpt_file_dir (str): The folder.
+        net (Cell | None): The network that the values are put into too; None for none. Default:
+            None.
+        strict_load (bool): As in `load_param_into_net`. Default: False.
+        filter_prefix (str | Sequence[str] | None): Names that begin so are dropped. Default: None.
+        dec_key (bytes | None): The key of an encrypted ckpt file; this needs the package
+            cryptography. Default: None.
+        dec_mode (str): The mode of its encryption. Default: "AES-GCM".
+        specify_prefix (str | Sequence[str] | None): Only names that begin so are kept. Default:
+            None.
+        choice_func (Callable[[str], bool] | None): Which entries to load, by name. Default: None.
+
+    Returns:
+        dict[str, Any]: Parameters (and strings) by name.
+
+    Raises:
+        TypeError: Unless the folder is a string.
+        ValueError: If there is no such folder, no file in it, a damaged file, or nothing to load in
+            any.
     """
     arguments.text("load_segmented_checkpoints", "ckpt_file_dir", ckpt_file_dir)
     if not os.path.isdir(ckpt_file_dir):
@@ -86,15 +101,26 @@ def unified_safetensors(
     choice_func: Callable[[str], bool | str] | None = None,
     split_dst_file: Sequence[int] = (),
 ) -> None:
-    """Merge the safetensors files of all ranks in the folder `src_dir` into files in `dst_dir`.
+    """Merge the safetensors files of all ranks.
 
     Parameters go into ``part0.safetensors`` and so on, of about 3 GiB each, and the names of their
-    files into ``param_name_map.json``. Entries that the strategy `src_strategy_file` does not name
-    go into ``hyper_param.safetensors``. `file_suffix` chooses files by the end of their names;
-    `choice_func` returns False for a parameter to leave out, or a new name. `split_dst_file`, (i,
-    n), writes only the i-th of n shares. `merge_with_redundancy` and `max_process_num` have no
-    effect. Raises ValueError for files that
-    are missing or damaged and for strategies that do not fit.
+    files into ``param_name_map.json``.
+
+    Args:
+        src_dir (str): The folder of the source.
+        src_strategy_file (str): The strategy of the source; entries that it does not name go into
+            ``hyper_param.safetensors``.
+        dst_dir (str): The folder to write to.
+        merge_with_redundancy (bool): Has no effect. Default: True.
+        file_suffix (str | None): The end of the names of files that are read; None for all.
+            Default: None.
+        max_process_num (int): Has no effect. Default: 64.
+        choice_func (Callable[[str], bool | str] | None): Gives False for a parameter to leave out,
+            or a new name. Default: None.
+        split_dst_file (Sequence[int]): (i, n) writes only the i-th of n shares. Default: ().
+
+    Raises:
+        ValueError: For files that are missing or damaged and for strategies that do not fit.
     """
     function = "unified_safetensors"
     given = {"merge_with_redundancy": (merge_with_redundancy, True), "max_process_num": (max_process_num, 64)}
@@ -193,22 +219,40 @@ def load_distributed_checkpoint(
     max_process_num: int = 64,
     return_param_dict: bool = False,
 ) -> Any:
-    """Load the checkpoints of all ranks into `network`, merged and cut as this process needs them.
+    """Load the checkpoints of all ranks into a network, merged and cut as this process needs them.
 
-    With `format` "ckpt", `checkpoint_filenames` are the files of a stage in the order of ranks, cut
-    by the strategy in `train_strategy_filename` (default: the `strategy_ckpt_load_file` of
-    `set_auto_parallel_context`); `predict_strategy` maps names to ``[device matrix, tensor map,
-    ...]`` for this network, None to whole parameters. With "safetensors", `unified_safetensors_dir`
-    is the folder that `unified_safetensors` wrote, and `predict_strategy` the name of a strategy
-    file; without a network the parts are saved in
-    ``dst_safetensors_dir/rank_<i>/net.<output_format>``, for `rank_id` or all ranks. `name_map`
-    maps names of the network to those in the files. `strict_load` (that of `load_param_into_net`),
-    `dec_key` and `dec_mode` (those of `load_checkpoint`) go with "ckpt" only. `max_process_num` has
-    no effect.
+    Args:
+        network (Cell | None): The network; None to save the parts.
+        checkpoint_filenames (list[str] | None): With "ckpt", the files of a stage in the order of
+            ranks. Default: None.
+        predict_strategy (dict[str, Any] | str | None): How this network is cut: with "ckpt" names
+            to ``[device matrix, tensor map, ...]``, None for whole parameters, with "safetensors"
+            the name of a strategy file. Default: None.
+        train_strategy_filename (str | None): With "ckpt", the strategy by which the files are cut;
+            None for the `strategy_ckpt_load_file` of `set_auto_parallel_context`. Default: None.
+        strict_load (bool): As in `load_param_into_net`. Default: False.
+        dec_key (bytes | None): As in `load_checkpoint`; with "ckpt" only. Default: None.
+        dec_mode (str): As in `load_checkpoint`; with "ckpt" only. Default: "AES-GCM".
+        format (str): "ckpt" or "safetensors". Default: "ckpt".
+        unified_safetensors_dir (str | None): With "safetensors", the folder that
+            `unified_safetensors` wrote. Default: None.
+        dst_safetensors_dir (str | None): Without a network, where the parts are saved, as
+            ``rank_<i>/net.<output_format>``. Default: None.
+        rank_id (int | None): The rank whose parts are saved; None for all. Default: None.
+        output_format (str): The format of the saved parts. Default: "safetensors".
+        name_map (Mapping[str, str] | None): Names of the network to those in the files. Default:
+            None.
+        max_process_num (int): Has no effect. Default: 64.
+        return_param_dict (bool): Whether, with "safetensors" and a network, the parameters are
+            returned. Default: False.
 
-    Returns True; with "safetensors" and a network the result of `load_param_into_net`, or with
-    `return_param_dict` the parameters. Raises TypeError and ValueError for arguments and files that
-    do not fit; the network is unchanged then.
+    Returns:
+        Any: True; with "safetensors" and a network the result of `load_param_into_net`, or the
+            parameters.
+
+    Raises:
+        TypeError, ValueError: For arguments and files that do not fit; the network is unchanged
+            then.
     """
     function = "load_distributed_checkpoint"
     unused(function, "files are read one after the other", max_process_num=(max_process_num, 64))

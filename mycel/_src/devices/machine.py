@@ -144,13 +144,21 @@ def set_cpu_affinity(
 ) -> None:
     """Bind the threads of this process, and those that they start, to processors.
 
-    `affinity_cpu_list` is a list of ranges such as ["0-3", "8"]; by default it has the processors
-    allowed at present. With a false `enable_affinity` the processors allowed before are allowed
-    again. Raises TypeError and ValueError for other lists and processors that are not allowed,
-    Unsupported for `module_to_cpu_dict` and `bind_file` and on systems other than Linux.
+    Args:
+        enable_affinity (bool): Whether to bind; if not, the processors allowed before are allowed
+            again.
+        affinity_cpu_list (list[str] | None): Ranges such as ["0-3", "8"]; None for the processors
+            allowed at present. Default: None.
+        module_to_cpu_dict (dict[str, Any] | None): Must be None. Default: None.
+        bind_file (str | None): Must be None. Default: None.
 
-    >>> set_cpu_affinity(True)
-    >>> set_cpu_affinity(False)
+    Raises:
+        TypeError, ValueError: For other lists and processors that are not allowed.
+        Unsupported: For `module_to_cpu_dict` and `bind_file` and on systems other than Linux.
+
+    Examples:
+        >>> set_cpu_affinity(True)
+        >>> set_cpu_affinity(False)
     """
     arguments.flag("set_cpu_affinity", "enable_affinity", enable_affinity)
     if module_to_cpu_dict or bind_file is not None:

@@ -205,15 +205,24 @@ def set_memory(
     optimize_level: str = "O0",
     huge_page_reserve_size: str = "0GB",
 ) -> None:
-    """Limit the memory that tensors and compiled functions may take from the system to `max_size`,
-    such as "4GB"; an allocation beyond it raises MemoryError.
+    """Limit the memory that tensors and compiled functions may take from the system; an allocation
+    beyond it raises MemoryError.
 
-    Memory is taken as it is needed and always planned by liveness: `init_size`, `increase_size`,
-    `optimize_level` and `huge_page_reserve_size` have no effect. Raises ValueError for an invalid
-    size.
+    Memory is taken as it is needed and always planned by liveness.
 
-    >>> import mycel as ms
-    >>> ms.runtime.set_memory(max_size="1024GB")
+    Args:
+        init_size (str): Has no effect. Default: "2GB".
+        increase_size (str): Has no effect. Default: "2GB".
+        max_size (str): The limit, such as "4GB". Default: "1024GB".
+        optimize_level (str): Has no effect. Default: "O0".
+        huge_page_reserve_size (str): Has no effect. Default: "0GB".
+
+    Raises:
+        ValueError: For an invalid size.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.runtime.set_memory(max_size="1024GB")
     """
     for name, value in (("init_size", init_size), ("increase_size", increase_size), ("max_size", max_size)):
         try:

@@ -178,27 +178,40 @@ def simulate(
 ) -> Simulation:
     """Return how one step of a program would run on a topology's devices.
 
-    `program` is the graph of one rank with its collectives, as `partition` makes it, or a pipeline
-    of such graphs; the meshes of its collectives have the topology's sizes along the axes that they
-    name. If `scaled`, they may have others: then each rank's part of the work is as in the graph,
-    and the work grows with the devices (weak scaling). `aliases` says which outputs of a graph, by
-    number, are written over which of its inputs, as parameters are. `overlap` is whether messages
-    go while others are computed; `name` is for the table. Raises ShapeError for meshes of other
-    sizes, ValueError for pipelines that do not fit their axis.
+    Args:
+        program (Graph | Partitioned | Pipeline): The graph of one rank with its collectives, as
+            `partition` makes it, or a pipeline of such graphs; the meshes of its collectives have
+            the topology's sizes along the axes that they name.
+        topology (Topology): The devices.
+        aliases (Mapping[int, int] | None): Which outputs of a graph, by number, are written over
+            which of its inputs, as parameters are. Default: None.
+        overlap (bool): Whether messages go while others are computed. Default: True.
+        scaled (bool): Whether the meshes of collectives may have other sizes: then each rank's part
+            of the work is as in the graph, and the work grows with the devices (weak scaling).
+            Default: False.
+        name (str): A name for the table. Default: "".
 
-    >>> from mycel._src.foundation.dtype import float32
-    >>> from mycel._src.compiler.ir.graph import input_node
-    >>> from mycel._src.compiler.ir.sharding.mesh import Mesh
-    >>> from mycel._src.compiler.ir.types import tensor_type
-    >>> from mycel._src.planner.topology import A100
-    >>> from mycel._src.compiler.prims.distributed.collectives import all_reduce
-    >>> from mycel._src.compiler.prims.matrix_product import matmul
-    >>> mesh = Mesh((512, 8), ("data", "model"))
-    >>> x = input_node(tensor_type((8192, 8192), float32))
-    >>> y = all_reduce(matmul(x, x), mesh=mesh, axes=("model",), op="sum")
-    >>> found = simulate(Graph([x], [y]), A100.topology(mesh))
-    >>> found.devices, round(found.seconds, 3), round(found.exposed, 3)
-    (4096, 0.082, 0.019)
+    Returns:
+        Simulation: When each part runs, and what memory it takes.
+
+    Raises:
+        ShapeError: For meshes of other sizes.
+        ValueError: For pipelines that do not fit their axis.
+
+    Examples:
+        >>> from mycel._src.foundation.dtype import float32
+        >>> from mycel._src.compiler.ir.graph import input_node
+        >>> from mycel._src.compiler.ir.sharding.mesh import Mesh
+        >>> from mycel._src.compiler.ir.types import tensor_type
+        >>> from mycel._src.planner.topology import A100
+        >>> from mycel._src.compiler.prims.distributed.collectives import all_reduce
+        >>> from mycel._src.compiler.prims.matrix_product import matmul
+        >>> mesh = Mesh((512, 8), ("data", "model"))
+        >>> x = input_node(tensor_type((8192, 8192), float32))
+        >>> y = all_reduce(matmul(x, x), mesh=mesh, axes=("model",), op="sum")
+        >>> found = simulate(Graph([x], [y]), A100.topology(mesh))
+        >>> found.devices, round(found.seconds, 3), round(found.exposed, 3)
+        (4096, 0.082, 0.019)
     """
     if isinstance(program, Pipeline):
         if scaled or aliases:

@@ -33,20 +33,32 @@ __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
 
 
 class Adam(Optimizer):
-    """Adam (Kingma and Ba, 2014), with the largest second moment so far (Reddi et al., 2018) if
-    `amsgrad`.
+    """Adam (Kingma and Ba, 2014), or its form with the largest second moment so far (Reddi et al.,
+    2018).
 
-    `params` are the parameters or groups of them, `lr` is the learning rate, `betas` are the
-    weights of the running averages of the gradient and of its square, and `eps` is added to the
-    denominator. `weight_decay` adds ``weight_decay * p`` to the gradient, and `maximize` increases
-    the loss instead of decreasing it. The states are "exp_avg.<parameter>",
-    "exp_avg_sq.<parameter>", with `amsgrad` "max_exp_avg_sq.<parameter>", and "state_step". Raises
-    ValueError for numbers below 0 and betas outside [0, 1).
+    The states are "exp_avg.<parameter>", "exp_avg_sq.<parameter>", with `amsgrad`
+    "max_exp_avg_sq.<parameter>", and "state_step".
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.experimental.optim.Adam([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
-    array([0.5], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts.
+        lr (float | Tensor): The learning rate. Default: 0.001.
+        betas (tuple[float, float]): The weights of the running averages of the gradient and of its
+            square. Default: (0.9, 0.999).
+        eps (float): Added to the denominator. Default: 1e-08.
+        weight_decay (float): The decay: ``weight_decay * p`` is added to the gradient of each
+            parameter. Default: 0.0.
+        amsgrad (bool): Whether the largest second moment so far is used. Default: False.
+        maximize (bool): Whether the loss is increased instead of decreased. Default: False.
+
+    Raises:
+        ValueError: For numbers below 0 and betas outside [0, 1).
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.experimental.optim.Adam([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+        array([0.5], dtype=float32)
     """
 
     _decoupled = False
@@ -105,12 +117,24 @@ class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2017): ``p *= 1 - lr *
     weight_decay`` before the step.
 
-    `params`, `betas`, `eps`, `amsgrad`, `maximize` and the states are those of `Adam`.
+    The states are those of `Adam`.
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.experimental.optim.AdamW([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
-    array([0.495], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts.
+        lr (float | Tensor): The learning rate. Default: 0.001.
+        betas (tuple[float, float]): The weights of the running averages of the gradient and of its
+            square. Default: (0.9, 0.999).
+        eps (float): Added to the denominator. Default: 1e-08.
+        weight_decay (float): The factor of the decoupled decay. Default: 0.01.
+        amsgrad (bool): Whether the largest second moment so far is used. Default: False.
+        maximize (bool): Whether the loss is increased instead of decreased. Default: False.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.experimental.optim.AdamW([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+        array([0.495], dtype=float32)
     """
 
     _decoupled = True
@@ -133,17 +157,27 @@ class Adamax(Optimizer):
     """Adam with the largest absolute gradient instead of the root mean square (Kingma and Ba, 2014,
     section 7).
 
-    `params` are the parameters or groups of them, `lr` is the learning rate, `betas` are the
-    weights of the running average and of the running maximum, and `eps` is added to the gradient's
-    absolute value. `weight_decay` adds ``weight_decay * p`` to the gradient, and `maximize`
-    increases the loss instead of decreasing it. The states are "exp_avg.<parameter>",
-    "exp_inf.<parameter>" and "step_t". Raises ValueError for numbers below 0 and betas outside [0,
-    1).
+    The states are "exp_avg.<parameter>", "exp_inf.<parameter>" and "step_t".
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.experimental.optim.Adamax([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
-    array([0.5], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts.
+        lr (float | Tensor): The learning rate. Default: 0.002.
+        betas (tuple[float, float]): The weights of the running average and of the running maximum.
+            Default: (0.9, 0.999).
+        eps (float): Added to the denominator. Default: 1e-08.
+        weight_decay (float): The decay: ``weight_decay * p`` is added to the gradient of each
+            parameter. Default: 0.0.
+        maximize (bool): Whether the loss is increased instead of decreased. Default: False.
+
+    Raises:
+        ValueError: For numbers below 0 and betas outside [0, 1).
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.experimental.optim.Adamax([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+        array([0.5], dtype=float32)
     """
 
     _above_zero = ("lr", "eps")
@@ -184,17 +218,28 @@ class Adamax(Optimizer):
 class NAdam(Optimizer):
     """Adam with Nesterov's momentum, whose weight changes with the step (Dozat, 2016).
 
-    `params` are the parameters or groups of them, `lr` is the learning rate, `betas` are the
-    weights of the running averages, and `eps` is added to the denominator. `weight_decay` adds
-    ``weight_decay * p`` to the gradient; the larger `momentum_decay`, the sooner the weight of the
-    momentum reaches ``betas[0]``. The states are "exp_avg.<parameter>", "exp_avg_sq.<parameter>",
-    "step_t" and for each group the product of the weights of its momentum, "mu_product_<group>".
-    Raises ValueError for numbers below 0 and betas outside [0, 1).
+    The states are "exp_avg.<parameter>", "exp_avg_sq.<parameter>", "step_t" and for each group the
+    product of the weights of its momentum, "mu_product_<group>".
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.experimental.optim.NAdam([w], lr=0.1)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
-    array([0.8944], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts.
+        lr (float | Tensor): The learning rate. Default: 0.002.
+        betas (tuple[float, float]): The weights of the running averages. Default: (0.9, 0.999).
+        eps (float): Added to the denominator. Default: 1e-08.
+        weight_decay (float): The decay: ``weight_decay * p`` is added to the gradient of each
+            parameter. Default: 0.0.
+        momentum_decay (float): How fast the weight of the momentum changes: the larger, the sooner
+            it reaches ``betas[0]``. Default: 0.004.
+
+    Raises:
+        ValueError: For numbers below 0 and betas outside [0, 1).
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.experimental.optim.NAdam([w], lr=0.1)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+        array([0.8944], dtype=float32)
     """
 
     _above_zero = ("lr", "eps")
@@ -249,16 +294,25 @@ class RAdam(Optimizer):
     """Adam that rectifies the variance of its rate, and omits the second moment until that variance
     is finite (Liu et al., 2019).
 
-    `params` are the parameters or groups of them, `lr` is the learning rate, `betas` are the
-    weights of the running averages, and `eps` is added to the denominator. `weight_decay` adds
-    ``weight_decay * p`` to the gradient. The states are "exp_avg.<parameter>",
-    "exp_avg_sq.<parameter>" and "step_t". Raises ValueError for numbers below 0 and betas outside
-    [0, 1).
+    The states are "exp_avg.<parameter>", "exp_avg_sq.<parameter>" and "step_t".
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.experimental.optim.RAdam([w], lr=0.1)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
-    array([0.7], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts.
+        lr (float | Tensor): The learning rate. Default: 0.001.
+        betas (tuple[float, float]): The weights of the running averages. Default: (0.9, 0.999).
+        eps (float): Added to the denominator. Default: 1e-08.
+        weight_decay (float): The decay: ``weight_decay * p`` is added to the gradient of each
+            parameter. Default: 0.0.
+
+    Raises:
+        ValueError: For numbers below 0 and betas outside [0, 1).
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.experimental.optim.RAdam([w], lr=0.1)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+        array([0.7], dtype=float32)
     """
 
     _above_zero = ("lr", "eps")

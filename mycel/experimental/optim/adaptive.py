@@ -16,15 +16,28 @@ class Adadelta(Optimizer):
     """Adadelta (Zeiler, 2012), whose steps are in proportion to the size of the steps before.
 
     ``s = rho * s + (1 - rho) * g**2; d = sqrt(a + eps) / sqrt(s + eps) * g; a = rho * a + (1 - rho)
-    * d**2; p -= lr * d``. `params` are the parameters or groups of them, `weight_decay` adds
-    ``weight_decay * p`` to the gradient, and `maximize` increases the loss instead of decreasing
-    it. The states s are "accum.<parameter>", the states a "accum_update.<parameter>". Raises
-    ValueError for negative numbers and `rho` above 1.
+    * d**2; p -= lr * d``. The states s are "accum.<parameter>", the states a
+    "accum_update.<parameter>".
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.experimental.optim.Adadelta([w], lr=100.0)((ms.Tensor([3.0]),)); w.asnumpy().round(3)
-    array([0.684], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts.
+        lr (float | Tensor): The learning rate. Default: 1.0.
+        rho (float): The weight of the running averages, in [0, 1]. Default: 0.9.
+        eps (float): Added under the roots. Default: 1e-06.
+        weight_decay (float): The decay: ``weight_decay * p`` is added to the gradient of each
+            parameter. Default: 0.0.
+        maximize (bool): Whether the loss is increased instead of decreased. Default: False.
+
+    Raises:
+        ValueError: For negative numbers and `rho` above 1.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.experimental.optim.Adadelta([w], lr=100.0)((ms.Tensor([3.0]),)); w.asnumpy(
+        ...     ).round(3)
+        array([0.684], dtype=float32)
     """
 
     _above_zero = ("lr", "eps")
@@ -62,15 +75,27 @@ class Adagrad(Optimizer):
     """AdaGrad (Duchi et al., 2011): ``a += g**2; p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(a)
     + eps)``.
 
-    `params` are the parameters or groups of them, `weight_decay` adds ``weight_decay * p`` to the
-    gradient, and `maximize` increases the loss instead of decreasing it. The states a are
-    "accum.<parameter>", at first `initial_accumulator_value`; the steps are counted in "step_t".
-    Raises ValueError for negative numbers.
+    The states are "accum.<parameter>"; the steps are counted in "step_t".
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.experimental.optim.Adagrad([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy()
-    array([0.5], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts.
+        lr (float | Tensor): The learning rate. Default: 0.01.
+        lr_decay (float): The decay of the rate. Default: 0.0.
+        weight_decay (float): The decay: ``weight_decay * p`` is added to the gradient of each
+            parameter. Default: 0.0.
+        initial_accumulator_value (float): The first value of the states. Default: 0.0.
+        eps (float): Added to the denominator. Default: 1e-10.
+        maximize (bool): Whether the loss is increased instead of decreased. Default: False.
+
+    Raises:
+        ValueError: For negative numbers.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.experimental.optim.Adagrad([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy()
+        array([0.5], dtype=float32)
     """
 
     _above_zero = ("lr", "eps")
@@ -117,18 +142,32 @@ class Adagrad(Optimizer):
 class RMSprop(Optimizer):
     """RMSProp (Tieleman and Hinton, 2012), with momentum, and centred (Graves, 2013) on request.
 
-    ``s = alpha * s + (1 - alpha) * g**2; d = g / (sqrt(s) + eps)``, where `centered` subtracts the
-    square of the mean gradient from s; then ``p -= lr * d``, or with momentum ``v = momentum * v +
-    d; p -= lr * v``. `params` are the parameters or groups of them, `weight_decay` adds
-    ``weight_decay * p`` to the gradient, and `maximize` increases the loss instead of decreasing
-    it. The states are "mean_square.<parameter>", "moment.<parameter>" and "mean_grad.<parameter>".
-    Raises ValueError for negative numbers.
+    ``s = alpha * s + (1 - alpha) * g**2; d = g / (sqrt(s) + eps)``; then ``p -= lr * d``, or with
+    momentum ``v = momentum * v + d; p -= lr * v``. The states are "mean_square.<parameter>",
+    "moment.<parameter>" and "mean_grad.<parameter>".
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> step = ms.experimental.optim.RMSprop([w], lr=0.1, alpha=0.75)
-    >>> _ = step((ms.Tensor([3.0]),)); w.asnumpy().round(4)
-    array([0.8], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts.
+        lr (float | Tensor): The learning rate. Default: 0.01.
+        alpha (float): The weight of the running average. Default: 0.99.
+        eps (float): Added to the denominator. Default: 1e-08.
+        weight_decay (float): The decay: ``weight_decay * p`` is added to the gradient of each
+            parameter. Default: 0.0.
+        momentum (float): The weight of the steps before. Default: 0.0.
+        centered (bool): Whether the square of the mean gradient is subtracted from s. Default:
+            False.
+        maximize (bool): Whether the loss is increased instead of decreased. Default: False.
+
+    Raises:
+        ValueError: For negative numbers.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> step = ms.experimental.optim.RMSprop([w], lr=0.1, alpha=0.75)
+        >>> _ = step((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+        array([0.8], dtype=float32)
     """
 
     _above_zero = ("lr", "eps")

@@ -23,16 +23,28 @@ class SGD(Optimizer):
     form (Sutskever et al., 2013).
 
     ``v = momentum * v + (1 - dampening) * g``, where the first step sets ``v = g``; then ``p -= lr
-    * v``, or with `nesterov` ``p -= lr * (g + momentum * v)``. `params` are the parameters or
-    groups of them, `weight_decay` adds ``weight_decay * p`` to the gradient, and `maximize`
-    increases the loss instead of decreasing it. The states are "accum.<parameter>" and
-    "stat.<parameter>" (1 before the first step). Raises ValueError for negative numbers, and for
-    `nesterov` without momentum or with dampening.
+    * v``, or with `nesterov` ``p -= lr * (g + momentum * v)``. The states are "accum.<parameter>"
+    and "stat.<parameter>" (1 before the first step).
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.experimental.optim.SGD([w], lr=0.5)((ms.Tensor([1.0]),)); w.asnumpy()
-    array([0.5], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts.
+        lr (float | Tensor): The learning rate.
+        momentum (float): The weight of the steps before. Default: 0.
+        dampening (float): The part of the gradient that does not enter the momentum. Default: 0.
+        weight_decay (float): The decay: ``weight_decay * p`` is added to the gradient of each
+            parameter. Default: 0.0.
+        nesterov (bool): Whether Nesterov's form is computed. Default: False.
+        maximize (bool): Whether the loss is increased instead of decreased. Default: False.
+
+    Raises:
+        ValueError: For negative numbers, and for `nesterov` without momentum or with dampening.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.experimental.optim.SGD([w], lr=0.5)((ms.Tensor([1.0]),)); w.asnumpy()
+        array([0.5], dtype=float32)
     """
 
     def __init__(
@@ -89,16 +101,29 @@ class ASGD(Optimizer):
     """Averaged stochastic gradient descent (Polyak and Juditsky, 1992).
 
     ``p -= eta * (g + lambd * p)`` with ``eta = lr / (1 + lambd * lr * t)**alpha`` of the step
-    before; "ax.<parameter>" is the average of p over the steps after `t0`. `params` are the
-    parameters or groups of them, `weight_decay` adds ``weight_decay * p`` to the gradient, and
-    `maximize` increases the loss instead of decreasing it. The other states are "step_t" and
-    "eta_<group>". Raises ValueError for a negative `weight_decay`.
+    before; "ax.<parameter>" is the average of p over the steps after `t0`. The other states are
+    "step_t" and "eta_<group>".
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> step = ms.experimental.optim.ASGD([w], lr=0.5, lambd=0.1)
-    >>> _ = step((ms.Tensor([1.0]),)); w.asnumpy().round(4)
-    array([0.45], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts.
+        lr (float | Tensor): The learning rate. Default: 0.01.
+        lambd (float): The decay of the parameters towards 0. Default: 0.0001.
+        alpha (float): The exponent by which the rate falls. Default: 0.75.
+        t0 (float): The step from which the average begins. Default: 1000000.0.
+        weight_decay (float): The decay: ``weight_decay * p`` is added to the gradient of each
+            parameter. Default: 0.0.
+        maximize (bool): Whether the loss is increased instead of decreased. Default: False.
+
+    Raises:
+        ValueError: For a negative `weight_decay`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> step = ms.experimental.optim.ASGD([w], lr=0.5, lambd=0.1)
+        >>> _ = step((ms.Tensor([1.0]),)); w.asnumpy().round(4)
+        array([0.45], dtype=float32)
     """
 
     def __init__(
@@ -151,16 +176,26 @@ class Rprop(Optimizer):
     """Resilient propagation (Riedmiller and Braun, 1993): steps whose sizes grow while the sign of
     the gradient stays, and shrink when it changes.
 
-    `params` are the parameters or groups of them. `etas` are the factors by which sizes shrink and
-    grow, `step_sizes` the lower and upper bound of the sizes, which start at `lr`. After a change
-    of sign a coordinate stays where it is for one step. `maximize` increases the loss instead of
-    decreasing it. The states are "prev.<parameter>", "step_size.<parameter>" and "step_t". Raises
-    ValueError unless ``0 < etas[0] < 1 < etas[1]``.
+    After a change of sign a coordinate stays where it is for one step. The states are
+    "prev.<parameter>", "step_size.<parameter>" and "step_t".
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.experimental.optim.Rprop([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy()
-    array([0.5], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts.
+        lr (float | Tensor): The size of the first steps. Default: 0.01.
+        etas (tuple[float, float]): The factors by which sizes shrink and grow. Default: (0.5, 1.2).
+        step_sizes (tuple[float, float]): The lower and upper bound of the sizes. Default: (1e-06,
+            50).
+        maximize (bool): Whether the loss is increased instead of decreased. Default: False.
+
+    Raises:
+        ValueError: Unless ``0 < etas[0] < 1 < etas[1]``.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.experimental.optim.Rprop([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy()
+        array([0.5], dtype=float32)
     """
 
     _above_zero = ("lr",)

@@ -47,16 +47,22 @@ __all__ = [
 
 
 class StepLR(LRScheduler):
-    """A rate that is multiplied by `gamma` after every `step_size` steps.
+    """A rate that is multiplied by a factor after every `step_size` steps.
 
-    `last_epoch` is the last step before a resumed training, -1 for a new one.
+    Args:
+        optimizer (Optimizer): The optimizer whose learning rates are set.
+        step_size (int): The number of steps.
+        gamma (float): The factor. Default: 0.1.
+        last_epoch (int): The last step before a resumed training, -1 for a new one. Default: -1.
 
-    >>> import mycel as ms
-    >>> from mycel.experimental.optim import lr_scheduler
-    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = lr_scheduler.StepLR(optimizer, 1, 0.5)
-    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
-    0.5
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.experimental.optim import lr_scheduler
+        >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")],
+        ...     lr=1.0)
+        >>> scheduler = lr_scheduler.StepLR(optimizer, 1, 0.5)
+        >>> scheduler.step(); scheduler.get_last_lr()[0].item()
+        0.5
     """
 
     def __init__(self, optimizer: Any, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
@@ -74,16 +80,22 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """A rate that is multiplied by `gamma` at each of the steps `milestones`.
+    """A rate that is multiplied by a factor at some steps.
 
-    `last_epoch` is the last step before a resumed training, -1 for a new one.
+    Args:
+        optimizer (Optimizer): The optimizer whose learning rates are set.
+        milestones (Sequence[int]): The steps.
+        gamma (float): The factor. Default: 0.1.
+        last_epoch (int): The last step before a resumed training, -1 for a new one. Default: -1.
 
-    >>> import mycel as ms
-    >>> from mycel.experimental.optim import lr_scheduler
-    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = lr_scheduler.MultiStepLR(optimizer, [1], 0.5)
-    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
-    0.5
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.experimental.optim import lr_scheduler
+        >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")],
+        ...     lr=1.0)
+        >>> scheduler = lr_scheduler.MultiStepLR(optimizer, [1], 0.5)
+        >>> scheduler.step(); scheduler.get_last_lr()[0].item()
+        0.5
     """
 
     def __init__(self, optimizer: Any, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1) -> None:
@@ -109,12 +121,18 @@ class MultiStepLR(LRScheduler):
 class ConstantLR(LRScheduler):
     """A rate that is multiplied by `factor` for the first `total_iters` steps.
 
-    `last_epoch` is the last step before a resumed training, -1 for a new one.
+    Args:
+        optimizer (Optimizer): The optimizer whose learning rates are set.
+        factor (float): The factor. Default: 0.3333333333333333.
+        total_iters (int): The number of steps. Default: 5.
+        last_epoch (int): The last step before a resumed training, -1 for a new one. Default: -1.
 
-    >>> import mycel as ms
-    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> ms.experimental.optim.lr_scheduler.ConstantLR(optimizer, 0.5).get_last_lr()[0].item()
-    0.5
+    Examples:
+        >>> import mycel as ms
+        >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")],
+        ...     lr=1.0)
+        >>> ms.experimental.optim.lr_scheduler.ConstantLR(optimizer, 0.5).get_last_lr()[0].item()
+        0.5
     """
 
     def __init__(self, optimizer: Any, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
@@ -135,14 +153,21 @@ class LinearLR(LRScheduler):
     """A rate multiplied by a factor that changes linearly from `start_factor` to `end_factor`
     within `total_iters` steps.
 
-    `last_epoch` is the last step before a resumed training, -1 for a new one.
+    Args:
+        optimizer (Optimizer): The optimizer whose learning rates are set.
+        start_factor (float): The first factor. Default: 0.3333333333333333.
+        end_factor (float): The last factor. Default: 1.0.
+        total_iters (int): The number of steps. Default: 5.
+        last_epoch (int): The last step before a resumed training, -1 for a new one. Default: -1.
 
-    >>> import mycel as ms
-    >>> from mycel.experimental.optim import lr_scheduler
-    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = lr_scheduler.LinearLR(optimizer, 0.5, 1.0, 2)
-    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
-    0.75
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.experimental.optim import lr_scheduler
+        >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")],
+        ...     lr=1.0)
+        >>> scheduler = lr_scheduler.LinearLR(optimizer, 0.5, 1.0, 2)
+        >>> scheduler.step(); scheduler.get_last_lr()[0].item()
+        0.75
     """
 
     def __init__(
@@ -197,14 +222,20 @@ class ExponentialLR(LRScheduler):
 class PolynomialLR(LRScheduler):
     """A rate multiplied by ``(1 - step / total_iters) ** power``, and 0 after `total_iters` steps.
 
-    `last_epoch` is the last step before a resumed training, -1 for a new one.
+    Args:
+        optimizer (Optimizer): The optimizer whose learning rates are set.
+        total_iters (int): The number of steps. Default: 5.
+        power (float): The exponent. Default: 1.0.
+        last_epoch (int): The last step before a resumed training, -1 for a new one. Default: -1.
 
-    >>> import mycel as ms
-    >>> from mycel.experimental.optim import lr_scheduler
-    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = lr_scheduler.PolynomialLR(optimizer, 2)
-    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
-    0.5
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.experimental.optim import lr_scheduler
+        >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")],
+        ...     lr=1.0)
+        >>> scheduler = lr_scheduler.PolynomialLR(optimizer, 2)
+        >>> scheduler.step(); scheduler.get_last_lr()[0].item()
+        0.5
     """
 
     def __init__(self, optimizer: Any, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
@@ -225,17 +256,23 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """A rate that follows half a cosine from the first rate to `eta_min` in `T_max` steps, and back
-    (Loshchilov and Hutter, 2016).
+    """A rate that follows half a cosine from the first rate to the last, and back (Loshchilov and
+    Hutter, 2016).
 
-    `last_epoch` is the last step before a resumed training, -1 for a new one.
+    Args:
+        optimizer (Optimizer): The optimizer whose learning rates are set.
+        T_max (int): The number of steps.
+        eta_min (float): The last rate. Default: 0.0.
+        last_epoch (int): The last step before a resumed training, -1 for a new one. Default: -1.
 
-    >>> import mycel as ms
-    >>> from mycel.experimental.optim import lr_scheduler
-    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = lr_scheduler.CosineAnnealingLR(optimizer, 1)
-    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
-    0.0
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.experimental.optim import lr_scheduler
+        >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")],
+        ...     lr=1.0)
+        >>> scheduler = lr_scheduler.CosineAnnealingLR(optimizer, 1)
+        >>> scheduler.step(); scheduler.get_last_lr()[0].item()
+        0.0
     """
 
     def __init__(self, optimizer: Any, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
@@ -263,17 +300,24 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """A rate that follows half a cosine from the first rate to `eta_min` in `T_0` steps, then
-    starts again, each time for `T_mult` times as many steps (Loshchilov and Hutter, 2016).
+    """A rate that follows half a cosine from the first rate to the last, then starts again
+    (Loshchilov and Hutter, 2016).
 
-    `last_epoch` is the last step before a resumed training, -1 for a new one.
+    Args:
+        optimizer (Optimizer): The optimizer whose learning rates are set.
+        T_0 (int): The number of steps of the first cycle.
+        T_mult (int): How many times as many steps each further cycle has. Default: 1.
+        eta_min (float): The last rate. Default: 0.
+        last_epoch (int): The last step before a resumed training, -1 for a new one. Default: -1.
 
-    >>> import mycel as ms
-    >>> from mycel.experimental.optim import lr_scheduler
-    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 2)
-    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
-    0.5
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.experimental.optim import lr_scheduler
+        >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")],
+        ...     lr=1.0)
+        >>> scheduler = lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 2)
+        >>> scheduler.step(); scheduler.get_last_lr()[0].item()
+        0.5
     """
 
     def __init__(self, optimizer: Any, T_0: int, T_mult: int = 1, eta_min: float = 0, last_epoch: int = -1) -> None:
@@ -360,20 +404,32 @@ def _functions(name: str, optimizer: Any, given: Any) -> list[Callable[[Tensor],
 
 
 class CyclicLR(LRScheduler):
-    """A rate that rises from `base_lr` to `max_lr` in `step_size_up` steps and falls in
-    `step_size_down` (None: as many), again and again (Smith, 2015).
+    """A rate that rises and falls, again and again (Smith, 2015).
 
-    `mode` scales the height of a cycle: "triangular" not at all, "triangular2" halves it with each
-    cycle, "exp_range" multiplies it by ``gamma ** step``. A function `scale_fn` replaces `mode`: it
-    is called with a tensor, the number of the cycle from 1 (`scale_mode` "cycle") or the step
-    ("iterations"). `last_epoch` is the last step before a resumed training, -1 for a new one.
+    Args:
+        optimizer (Optimizer): The optimizer whose learning rates are set.
+        base_lr (float | Sequence[float]): The lowest rate, one or one for each group.
+        max_lr (float | Sequence[float]): The highest rate, one or one for each group.
+        step_size_up (int): The number of steps of a rise. Default: 2000.
+        step_size_down (int | None): The number of steps of a fall; None for as many. Default: None.
+        mode (str): How the height of a cycle is scaled: "triangular" not at all, "triangular2"
+            halves it with each cycle, "exp_range" multiplies it by ``gamma ** step``. Default:
+            "triangular".
+        gamma (float): The factor of "exp_range". Default: 1.0.
+        scale_fn (Callable[[Tensor], Any] | None): Replaces `mode`: a function of a tensor, the
+            number of the cycle or the step. Default: None.
+        scale_mode (str): What it is called with: "cycle", from 1, or "iterations". Default:
+            "cycle".
+        last_epoch (int): The last step before a resumed training, -1 for a new one. Default: -1.
 
-    >>> import mycel as ms
-    >>> from mycel.experimental.optim import lr_scheduler
-    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = lr_scheduler.CyclicLR(optimizer, 0.0, 1.0, 2)
-    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
-    0.5
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.experimental.optim import lr_scheduler
+        >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")],
+        ...     lr=1.0)
+        >>> scheduler = lr_scheduler.CyclicLR(optimizer, 0.0, 1.0, 2)
+        >>> scheduler.step(); scheduler.get_last_lr()[0].item()
+        0.5
     """
 
     def __init__(
@@ -440,18 +496,25 @@ def _per_group(name: str, value: Any, count: int) -> list[float]:
 class SequentialLR:
     """Several schedulers of one optimizer, one after the other.
 
-    The next one of `schedulers` takes over at each of the steps `milestones`, and starts at its own
-    step 0. `last_epoch` is the last step before a resumed training, -1 for a new one. Raises
-    ValueError unless there is one milestone fewer than schedulers, and all are of `optimizer`.
+    Args:
+        optimizer (Optimizer): The optimizer whose learning rates are set.
+        schedulers (Sequence[LRScheduler]): The schedulers.
+        milestones (Sequence[int]): The steps at which the next one takes over, at its own step 0.
+        last_epoch (int): The last step before a resumed training, -1 for a new one. Default: -1.
 
-    >>> import mycel as ms
-    >>> from mycel.experimental.optim import lr_scheduler
-    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> parts = [lr_scheduler.ConstantLR(optimizer, 0.5)]
-    >>> parts.append(lr_scheduler.ExponentialLR(optimizer, 0.5))
-    >>> scheduler = lr_scheduler.SequentialLR(optimizer, parts, [1])
-    >>> scheduler.step(); scheduler.get_last_lr()[0].item()
-    1.0
+    Raises:
+        ValueError: Unless there is one milestone fewer than schedulers, and all are of `optimizer`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.experimental.optim import lr_scheduler
+        >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")],
+        ...     lr=1.0)
+        >>> parts = [lr_scheduler.ConstantLR(optimizer, 0.5)]
+        >>> parts.append(lr_scheduler.ExponentialLR(optimizer, 0.5))
+        >>> scheduler = lr_scheduler.SequentialLR(optimizer, parts, [1])
+        >>> scheduler.step(); scheduler.get_last_lr()[0].item()
+        1.0
     """
 
     def __init__(
@@ -500,20 +563,27 @@ class SequentialLR:
 
 
 class ReduceLROnPlateau:
-    """A rate that is multiplied by `factor` when a metric has not improved for more than `patience`
-    steps.
+    """A rate that is multiplied by a factor when a metric has not improved for some steps.
 
-    To improve is to fall (`mode` "min") or rise ("max") by more than `threshold`, relative to the
-    best value so far (`threshold_mode` "rel") or absolute ("abs"). After a reduction the next
-    `cooldown` steps do not count. The rate does not fall below `min_lr`, a number or one for each
-    group, and stays if it would change by `eps` or less.
+    Args:
+        optimizer (Optimizer): The optimizer whose learning rates are set.
+        mode (str): "min" where to improve is to fall, "max" where it is to rise. Default: "min".
+        factor (float): The factor. Default: 0.1.
+        patience (int): For how many steps it need not improve. Default: 10.
+        threshold (float): By how much it has to improve. Default: 0.0001.
+        threshold_mode (str): "rel", relative to the best value so far, or "abs". Default: "rel".
+        cooldown (int): How many steps after a reduction do not count. Default: 0.
+        min_lr (float | Sequence[float]): The least rate, one or one for each group. Default: 0.
+        eps (float): The change of the rate at or below which it stays. Default: 1e-08.
 
-    >>> import mycel as ms
-    >>> from mycel.experimental.optim import lr_scheduler
-    >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")], lr=1.0)
-    >>> scheduler = lr_scheduler.ReduceLROnPlateau(optimizer, "min", 0.5, patience=0)
-    >>> scheduler.step(3.0); scheduler.step(4.0); scheduler.get_last_lr()[0].item()
-    0.5
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.experimental.optim import lr_scheduler
+        >>> optimizer = ms.experimental.optim.SGD([ms.Parameter(ms.Tensor([1.0]), name="w")],
+        ...     lr=1.0)
+        >>> scheduler = lr_scheduler.ReduceLROnPlateau(optimizer, "min", 0.5, patience=0)
+        >>> scheduler.step(3.0); scheduler.step(4.0); scheduler.get_last_lr()[0].item()
+        0.5
     """
 
     def __init__(

@@ -198,25 +198,23 @@ class Conv1d(_Conv):
     The result is (N, C_out, L').
 
     Args:
-        in_channels (int): The number of channels, which `group` divides into groups that are
-            convolved separately.
-        out_channels (int): The number of channels, which `group` divides into groups that are
-            convolved separately.
-        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
-        stride (int | tuple[int, ...]): The step of the window: a number, or one for each axis.
+        in_channels (int): The number of channels of the input, which `group` divides.
+        out_channels (int): The number of channels of the result, which `group` divides.
+        kernel_size (int | tuple[int, ...]): The size of the kernel: an int, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the kernel: an int, or one for each axis.
             Default: 1.
-        pad_mode (str): "same", "valid" or "pad", which adds `padding` zeros on each side (an int,
-            or low and high). Default: "same".
-        padding (int | tuple[int, ...]): The padding of each side: a number, or one for each axis.
-            Default: 0.
-        dilation (int | tuple[int, ...]): The distance of the elements of the window: a number, or
-            one for each axis. Default: 1.
-        group (int): The name of the group of processes; None for all of them. Default: 1.
-        has_bias (bool): Adds a bias. Default: False.
+        pad_mode (str): "same", "valid" or "pad", which adds `padding` zeros on each side. Default:
+            "same".
+        padding (int | tuple[int, ...]): The zeros on each side with `pad_mode` "pad": an int, or
+            low and high for each axis. Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the kernel's elements: an int, or one for
+            each axis. Default: 1.
+        group (int): The number of groups of channels that are convolved separately. Default: 1.
+        has_bias (bool): Whether a bias is added. Default: False.
         weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
-            for that of the layer. Default: None.
+            for ``HeUniform(sqrt(5))``. Default: None.
         bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
-            that of the layer. Default: None.
+            ``Uniform(1 / sqrt(fan_in))``. Default: None.
         dtype (DType | None): The element type of the parameters. Default: float32.
 
     Raises:
@@ -269,25 +267,23 @@ class Conv2d(_Conv):
     The result is (N, C_out, H', W').
 
     Args:
-        in_channels (int): The number of channels, which `group` divides into groups that are
-            convolved separately.
-        out_channels (int): The number of channels, which `group` divides into groups that are
-            convolved separately.
-        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
-        stride (int | tuple[int, ...]): The step of the window: a number, or one for each axis.
+        in_channels (int): The number of channels of the input, which `group` divides.
+        out_channels (int): The number of channels of the result, which `group` divides.
+        kernel_size (int | tuple[int, ...]): The size of the kernel: an int, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the kernel: an int, or one for each axis.
             Default: 1.
-        pad_mode (str): "same", "valid" or "pad", which adds `padding` zeros on each side (an int,
-            or low and high for each axis). Default: "same".
-        padding (int | tuple[int, ...]): The padding of each side: a number, or one for each axis.
-            Default: 0.
-        dilation (int | tuple[int, ...]): The distance of the elements of the window: a number, or
-            one for each axis. Default: 1.
-        group (int): The name of the group of processes; None for all of them. Default: 1.
-        has_bias (bool): Adds a bias. Default: False.
+        pad_mode (str): "same", "valid" or "pad", which adds `padding` zeros on each side. Default:
+            "same".
+        padding (int | tuple[int, ...]): The zeros on each side with `pad_mode` "pad": an int, or
+            low and high for each axis. Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the kernel's elements: an int, or one for
+            each axis. Default: 1.
+        group (int): The number of groups of channels that are convolved separately. Default: 1.
+        has_bias (bool): Whether a bias is added. Default: False.
         weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
-            for that of the layer. Default: None.
+            for ``HeUniform(sqrt(5))``. Default: None.
         bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
-            that of the layer. Default: None.
+            ``Uniform(1 / sqrt(fan_in))``. Default: None.
         data_format (str): Must be "NCHW"; by position it may also stand before `has_bias`. Default:
             "NCHW".
         dtype (DType | None): The element type of the parameters. Default: float32.
@@ -344,25 +340,23 @@ class Conv3d(_Conv):
     The result is (N, C_out, D', H', W').
 
     Args:
-        in_channels (int): The number of channels, which `group` divides into groups that are
-            convolved separately.
-        out_channels (int): The number of channels, which `group` divides into groups that are
-            convolved separately.
-        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
-        stride (int | tuple[int, ...]): The step of the window: a number, or one for each axis.
+        in_channels (int): The number of channels of the input, which `group` divides.
+        out_channels (int): The number of channels of the result, which `group` divides.
+        kernel_size (int | tuple[int, ...]): The size of the kernel: an int, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the kernel: an int, or one for each axis.
             Default: 1.
-        pad_mode (str): "same", "valid" or "pad", which adds `padding` zeros on each side (an int,
-            or low and high for each axis). Default: "same".
-        padding (int | tuple[int, ...]): The padding of each side: a number, or one for each axis.
-            Default: 0.
-        dilation (int | tuple[int, ...]): The distance of the elements of the window: a number, or
-            one for each axis. Default: 1.
-        group (int): The name of the group of processes; None for all of them. Default: 1.
-        has_bias (bool): Adds a bias. Default: False.
+        pad_mode (str): "same", "valid" or "pad", which adds `padding` zeros on each side. Default:
+            "same".
+        padding (int | tuple[int, ...]): The zeros on each side with `pad_mode` "pad": an int, or
+            low and high for each axis. Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the kernel's elements: an int, or one for
+            each axis. Default: 1.
+        group (int): The number of groups of channels that are convolved separately. Default: 1.
+        has_bias (bool): Whether a bias is added. Default: False.
         weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
-            for that of the layer. Default: None.
+            for ``HeUniform(sqrt(5))``. Default: None.
         bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
-            that of the layer. Default: None.
+            ``Uniform(1 / sqrt(fan_in))``. Default: None.
         data_format (str): Must be "NCDHW". Default: "NCDHW".
         dtype (DType | None): The element type of the parameters. Default: float32.
 
@@ -417,25 +411,23 @@ class Conv1dTranspose(_Transposed):
     "same" gives L * stride positions, "valid" the larger of (L - 1) * stride + span and L * stride.
 
     Args:
-        in_channels (int): The number of channels, which `group` divides into groups that are
-            convolved separately.
-        out_channels (int): The number of channels, which `group` divides into groups that are
-            convolved separately.
-        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
-        stride (int | tuple[int, ...]): The step of the window: a number, or one for each axis.
+        in_channels (int): The number of channels of the input, which `group` divides.
+        out_channels (int): The number of channels of the result, which `group` divides.
+        kernel_size (int | tuple[int, ...]): The size of the kernel: an int, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the kernel: an int, or one for each axis.
             Default: 1.
         pad_mode (str): "same", "valid" or "pad", which removes `padding` elements from each side of
-            the result (an int, or low and high). Default: "same".
-        padding (int | tuple[int, ...]): The padding of each side: a number, or one for each axis.
-            Default: 0.
-        dilation (int | tuple[int, ...]): The distance of the elements of the window: a number, or
-            one for each axis. Default: 1.
-        group (int): The name of the group of processes; None for all of them. Default: 1.
-        has_bias (bool): Adds a bias. Default: False.
+            the result. Default: "same".
+        padding (int | tuple[int, ...]): The elements removed from each side with `pad_mode` "pad":
+            an int, or low and high for each axis. Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the kernel's elements: an int, or one for
+            each axis. Default: 1.
+        group (int): The number of groups of channels that are convolved separately. Default: 1.
+        has_bias (bool): Whether a bias is added. Default: False.
         weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
-            for that of the layer. Default: None.
+            for ``HeUniform(sqrt(5))``. Default: None.
         bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
-            that of the layer. Default: None.
+            ``Uniform(1 / sqrt(fan_in))``. Default: None.
         dtype (DType | None): The element type of the parameters. Default: float32.
 
     Raises:
@@ -488,27 +480,25 @@ class Conv2dTranspose(_Transposed):
     "same" gives H * stride rows, "valid" the larger of (H - 1) * stride + span and H * stride.
 
     Args:
-        in_channels (int): The number of channels, which `group` divides into groups that are
-            convolved separately.
-        out_channels (int): The number of channels, which `group` divides into groups that are
-            convolved separately.
-        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
-        stride (int | tuple[int, ...]): The step of the window: a number, or one for each axis.
+        in_channels (int): The number of channels of the input, which `group` divides.
+        out_channels (int): The number of channels of the result, which `group` divides.
+        kernel_size (int | tuple[int, ...]): The size of the kernel: an int, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the kernel: an int, or one for each axis.
             Default: 1.
         pad_mode (str): "same", "valid" or "pad", which removes `padding` elements from each side of
-            the result (an int, or low and high for each axis). Default: "same".
-        padding (int | tuple[int, ...]): The padding of each side: a number, or one for each axis.
-            Default: 0.
+            the result. Default: "same".
+        padding (int | tuple[int, ...]): The elements removed from each side with `pad_mode` "pad":
+            an int, or low and high for each axis. Default: 0.
         output_padding (int | tuple[int, ...]): The zeros added at the end with `pad_mode` "pad".
             Default: 0.
-        dilation (int | tuple[int, ...]): The distance of the elements of the window: a number, or
-            one for each axis. Default: 1.
-        group (int): The name of the group of processes; None for all of them. Default: 1.
-        has_bias (bool): Adds a bias. Default: False.
+        dilation (int | tuple[int, ...]): The distance of the kernel's elements: an int, or one for
+            each axis. Default: 1.
+        group (int): The number of groups of channels that are convolved separately. Default: 1.
+        has_bias (bool): Whether a bias is added. Default: False.
         weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
-            for that of the layer. Default: None.
+            for ``HeUniform(sqrt(5))``. Default: None.
         bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
-            that of the layer. Default: None.
+            ``Uniform(1 / sqrt(fan_in))``. Default: None.
         dtype (DType | None): The element type of the parameters. Default: float32.
 
     Raises:
@@ -561,27 +551,25 @@ class Conv3dTranspose(_Transposed):
     Sizes are those of `Conv2dTranspose` for three axes.
 
     Args:
-        in_channels (int): The number of channels, which `group` divides into groups that are
-            convolved separately.
-        out_channels (int): The number of channels, which `group` divides into groups that are
-            convolved separately.
-        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
-        stride (int | tuple[int, ...]): The step of the window: a number, or one for each axis.
+        in_channels (int): The number of channels of the input, which `group` divides.
+        out_channels (int): The number of channels of the result, which `group` divides.
+        kernel_size (int | tuple[int, ...]): The size of the kernel: an int, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the kernel: an int, or one for each axis.
             Default: 1.
         pad_mode (str): "same", "valid" or "pad", which removes `padding` elements from each side of
-            the result (an int, or low and high for each axis). Default: "same".
-        padding (int | tuple[int, ...]): The padding of each side: a number, or one for each axis.
-            Default: 0.
-        dilation (int | tuple[int, ...]): The distance of the elements of the window: a number, or
-            one for each axis. Default: 1.
-        group (int): The name of the group of processes; None for all of them. Default: 1.
+            the result. Default: "same".
+        padding (int | tuple[int, ...]): The elements removed from each side with `pad_mode` "pad":
+            an int, or low and high for each axis. Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the kernel's elements: an int, or one for
+            each axis. Default: 1.
+        group (int): The number of groups of channels that are convolved separately. Default: 1.
         output_padding (int | tuple[int, ...]): With "pad", `output_padding` adds positions at the
             end. Default: 0.
-        has_bias (bool): Adds a bias. Default: False.
+        has_bias (bool): Whether a bias is added. Default: False.
         weight_init (Tensor | str | Initializer | float | None): The initializer of the weight; None
-            for that of the layer. Default: None.
+            for ``HeUniform(sqrt(5))``. Default: None.
         bias_init (Tensor | str | Initializer | float | None): The initializer of the bias; None for
-            that of the layer. Default: None.
+            ``Uniform(1 / sqrt(fan_in))``. Default: None.
         data_format (str): Must be "NCDHW". Default: "NCDHW".
         dtype (DType | None): The element type of the parameters. Default: float32.
 

@@ -35,9 +35,8 @@ class Unfold(Cell):
     patch before the channel.
 
     Args:
-        ksizes (int | tuple[int, ...]): (the distance of a patch's elements) have the form [1, rows,
-            columns, 1].
-        strides (int | tuple[int, ...]): The step of the window: a number, or one for each axis.
+        ksizes (int | tuple[int, ...]): The size of a patch, [1, rows, columns, 1].
+        strides (int | tuple[int, ...]): The step of the patches, [1, rows, columns, 1].
         rates (tuple[int, ...] | list[int]): The distance of a patch's elements, [1, rows, columns,
             1].
         padding (str): "valid" takes whole patches only, "same" adds zeros for ceil(size / stride)

@@ -32,13 +32,14 @@ class AvgPool1dExt(_Windows):
     """The mean of each window of (N, C, L) or (C, L).
 
     Args:
-        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
-        stride (int | tuple[int, ...] | None): The step of the window: a number, or one for each
-            axis. Default: None.
-        padding (int | tuple[int, ...]): Added on both sides. Default: 0.
-        ceil_mode (bool): Adds a window where elements are left over at the end. Default: False.
-        count_include_pad (bool): Padding counts as zeros unless `count_include_pad` is False.
-            Default: True.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+        stride (int | tuple[int, ...] | None): The step of the window: an int, or one for each axis;
+            None, where it may be, for that of the window. Default: None.
+        padding (int | tuple[int, ...]): The elements added on both sides: an int, or one for each
+            axis. Default: 0.
+        ceil_mode (bool): Whether a window is added where elements are left over at the end.
+            Default: False.
+        count_include_pad (bool): Whether padding counts as zeros in the mean. Default: True.
 
     Examples:
         >>> import mycel as ms
@@ -94,14 +95,16 @@ class AvgPool2dExt(_Divided):
     """The mean of each window of (N, C, H, W) or (C, H, W).
 
     Args:
-        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
-        stride (int | tuple[int, ...] | None): The step of the window: a number, or one for each
-            axis. Default: None.
-        padding (int | tuple[int, ...]): Added on both sides. Default: 0.
-        ceil_mode (bool): Adds a window where elements are left over at the end. Default: False.
-        count_include_pad (bool): Padding counts as zeros unless `count_include_pad` is False.
-            Default: True.
-        divisor_override (int | None): Divides the sum instead of the count. Default: None.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+        stride (int | tuple[int, ...] | None): The step of the window: an int, or one for each axis;
+            None, where it may be, for that of the window. Default: None.
+        padding (int | tuple[int, ...]): The elements added on both sides: an int, or one for each
+            axis. Default: 0.
+        ceil_mode (bool): Whether a window is added where elements are left over at the end.
+            Default: False.
+        count_include_pad (bool): Whether padding counts as zeros in the mean. Default: True.
+        divisor_override (int | None): What sums are divided by instead of the count; None for the
+            count. Default: None.
 
     Examples:
         >>> import mycel as ms
@@ -126,14 +129,16 @@ class AvgPool3dExt(_Divided):
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W).
 
     Args:
-        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
-        stride (int | tuple[int, ...] | None): The step of the window: a number, or one for each
-            axis. Default: None.
-        padding (int | tuple[int, ...]): Added on both sides. Default: 0.
-        ceil_mode (bool): Adds a window where elements are left over at the end. Default: False.
-        count_include_pad (bool): Padding counts as zeros unless `count_include_pad` is False.
-            Default: True.
-        divisor_override (int | None): Divides the sum instead of the count. Default: None.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+        stride (int | tuple[int, ...] | None): The step of the window: an int, or one for each axis;
+            None, where it may be, for that of the window. Default: None.
+        padding (int | tuple[int, ...]): The elements added on both sides: an int, or one for each
+            axis. Default: 0.
+        ceil_mode (bool): Whether a window is added where elements are left over at the end.
+            Default: False.
+        count_include_pad (bool): Whether padding counts as zeros in the mean. Default: True.
+        divisor_override (int | None): What sums are divided by instead of the count; None for the
+            count. Default: None.
 
     Examples:
         >>> import mycel as ms
@@ -159,15 +164,17 @@ class MaxPool2dExt(_Windows):
     its position in H * W.
 
     Args:
-        kernel_size (int | tuple[int, ...]): The size of the window: a number, or one for each axis.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
             Default: 1.
-        stride (int | tuple[int, ...] | None): The step of the window: a number, or one for each
-            axis. Default: None.
-        padding (int | tuple[int, ...]): Added on both sides. Default: 0.
+        stride (int | tuple[int, ...] | None): The step of the window: an int, or one for each axis;
+            None, where it may be, for that of the window. Default: None.
+        padding (int | tuple[int, ...]): The elements added on both sides: an int, or one for each
+            axis. Default: 0.
         dilation (int | tuple[int, ...]): The distance of a window's elements. Default: 1.
-        return_indices (bool): Whether to return the positions of the elements as well. Default:
+        return_indices (bool): Whether the positions of the elements are returned as well. Default:
             False.
-        ceil_mode (bool): Adds a window where elements are left over at the end. Default: False.
+        ceil_mode (bool): Whether a window is added where elements are left over at the end.
+            Default: False.
 
     Examples:
         >>> import mycel as ms

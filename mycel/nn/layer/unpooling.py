@@ -29,10 +29,11 @@ class LPPool1d(Cell):
 
     Args:
         norm_type (float): The power p.
-        kernel_size (int | tuple[int, ...]): The window, and the stride unless `stride` is given.
-        stride (int | tuple[int, ...] | None): The step of the window: a number, or one for each
-            axis. Default: None.
-        ceil_mode (bool): Adds a window where elements are left over at the end. Default: False.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+        stride (int | tuple[int, ...] | None): The step of the window: an int, or one for each axis;
+            None, where it may be, for that of the window. Default: None.
+        ceil_mode (bool): Whether a window is added where elements are left over at the end.
+            Default: False.
 
     Examples:
         >>> import mycel as ms
@@ -57,10 +58,11 @@ class LPPool2d(Cell):
 
     Args:
         norm_type (float): The power p.
-        kernel_size (int | tuple[int, ...]): The window, and the stride unless `stride` is given.
-        stride (int | tuple[int, ...] | None): The step of the window: a number, or one for each
-            axis. Default: None.
-        ceil_mode (bool): Adds a window where elements are left over at the end. Default: False.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+        stride (int | tuple[int, ...] | None): The step of the window: an int, or one for each axis;
+            None, where it may be, for that of the window. Default: None.
+        ceil_mode (bool): Whether a window is added where elements are left over at the end.
+            Default: False.
 
     Examples:
         >>> import mycel as ms

@@ -140,14 +140,22 @@ def orgqr(input: Any, input2: Any) -> Tensor:
 
 
 def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Tensor:
-    """Return `other` multiplied by the product Q of reflections, from the left if `left`, else from
-    the right; with `transpose` by Q^H.
+    """Return a tensor multiplied by the product Q of reflections.
 
-    `input` holds the vectors of the reflections and `tau` their factors, as `geqrf` gives them.
+    Args:
+        input (Tensor): Holds the vectors of the reflections.
+        tau (Tensor): Holds their factors, as `geqrf` gives them.
+        other (Tensor): What is multiplied.
+        left (bool): Whether the product comes from the left instead of the right. Default: True.
+        transpose (bool): Whether it is Q^H. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.ops.ormqr(*ms.ops.geqrf(ms.ops.ones((3, 2))), ms.ops.ones((3, 1))).shape
-    (3, 1)
+    Returns:
+        Tensor: The product, of the shape of what is multiplied.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.ormqr(*ms.ops.geqrf(ms.ops.ones((3, 2))), ms.ops.ones((3, 1))).shape
+        (3, 1)
     """
     arguments.flag("ormqr", "left", left)
     arguments.flag("ormqr", "transpose", transpose)
@@ -183,12 +191,19 @@ def _reflected(x: Tensor, v: Tensor, tau: Tensor) -> Tensor:
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
     """Return P, L and U with A = P L U.
 
-    `LU_data` holds both triangles in one matrix, and `LU_pivots` the row exchanges, counted from 1.
-    L and U are empty tensors without `unpack_data`, P is one without `unpack_pivots`.
+    Args:
+        LU_data (Tensor): Holds both triangles in one matrix.
+        LU_pivots (Tensor): Holds the row exchanges, counted from 1.
+        unpack_data (bool): Whether L and U are wanted. Default: True.
+        unpack_pivots (bool): Whether P is wanted. Default: True.
 
-    >>> import mycel as ms
-    >>> [t.tolist() for t in ms.ops.lu_unpack(ms.Tensor([[2.0]]), ms.Tensor([1], ms.int32))]
-    [[[1.0]], [[1.0]], [[2.0]]]
+    Returns:
+        tuple[Tensor, Tensor, Tensor]: P, L and U; what is not wanted is an empty tensor.
+
+    Examples:
+        >>> import mycel as ms
+        >>> [t.tolist() for t in ms.ops.lu_unpack(ms.Tensor([[2.0]]), ms.Tensor([1], ms.int32))]
+        [[[1.0]], [[1.0]], [[2.0]]]
     """
     packed = matrices("lu_unpack", LU_data, square=False)
     rows, columns = packed.shape[-2:]

@@ -111,16 +111,22 @@ def matrix_band_part(x: Any, lower: Any, upper: Any) -> Tensor:
 
 
 def matrix_diag_part(x: Any, k: Any, padding_value: Any, align: str = "RIGHT_LEFT") -> Tensor:
-    """Return the diagonals `k` of matrices: (..., longest), or (..., diagonals, longest) for
-    several.
+    """Return the diagonals of matrices.
 
-    `x` is (..., M, N), and `k` one number or a pair (lowest, highest). Places of shorter diagonals
-    that hold nothing are `padding_value`; `align` says at which end these places are (see the
-    module).
+    Args:
+        x (Tensor): (..., M, N).
+        k (int | tuple[int, int] | Tensor): A diagonal, or a pair (lowest, highest).
+        padding_value (float): What stands where shorter diagonals hold nothing.
+        align (str): At which end of shorter diagonals the padding is: "LEFT_RIGHT", "RIGHT_LEFT",
+            "LEFT_LEFT" or "RIGHT_RIGHT", the first word for the upper ones. Default: "RIGHT_LEFT".
 
-    >>> import mycel as ms
-    >>> ms.ops.matrix_diag_part(ms.Tensor([[1, 2], [3, 4]]), (0, 1), 9).tolist()
-    [[9, 2], [1, 4]]
+    Returns:
+        Tensor: (..., longest), or (..., diagonals, longest) for several.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.matrix_diag_part(ms.Tensor([[1, 2], [3, 4]]), (0, 1), 9).tolist()
+        [[9, 2], [1, 4]]
     """
     name = "matrix_diag_part"
     value = operand(name, x)
@@ -164,13 +170,22 @@ def matrix_diag(
 ) -> Tensor:
     """Return matrices with `x` on the diagonals `k` and `padding_value` elsewhere.
 
-    `x` is (..., longest) for one diagonal, (..., diagonals, longest) for a pair (lowest, highest),
-    laid out as `align` says. The matrices are `num_rows` by `num_cols`; sizes of -1 are the
-    smallest that hold the diagonals.
+    Args:
+        x (Tensor): (..., longest) for one diagonal, (..., diagonals, longest) for several.
+        k (int | tuple[int, int] | Tensor): A diagonal, or a pair (lowest, highest). Default: 0.
+        num_rows (int): The size; -1 for the smallest that holds the diagonals. Default: -1.
+        num_cols (int): The size; -1 for the smallest that holds the diagonals. Default: -1.
+        padding_value (float): What stands elsewhere. Default: 0.
+        align (str): At which end of shorter diagonals the padding is: "LEFT_RIGHT", "RIGHT_LEFT",
+            "LEFT_LEFT" or "RIGHT_RIGHT", the first word for the upper ones. Default: "RIGHT_LEFT".
 
-    >>> import mycel as ms
-    >>> ms.ops.matrix_diag(ms.Tensor([1, 2]), 1).tolist()
-    [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
+    Returns:
+        Tensor: The matrices, (..., num_rows, num_cols).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.matrix_diag(ms.Tensor([1, 2]), 1).tolist()
+        [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
     """
     name = "matrix_diag"
     value = operand(name, x)
@@ -194,12 +209,20 @@ def matrix_diag(
 def matrix_set_diag(x: Any, diagonal: Any, k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
     """Return matrices with the diagonals `k` replaced.
 
-    `x` is (..., M, N); `diagonal` has the new diagonals as `matrix_diag_part` gives them for `k`
-    and `align`.
+    Args:
+        x (Tensor): (..., M, N).
+        diagonal (Tensor): The new diagonals, as `matrix_diag_part` gives them.
+        k (int | tuple[int, int] | Tensor): A diagonal, or a pair (lowest, highest). Default: 0.
+        align (str): At which end of shorter diagonals the padding is: "LEFT_RIGHT", "RIGHT_LEFT",
+            "LEFT_LEFT" or "RIGHT_RIGHT", the first word for the upper ones. Default: "RIGHT_LEFT".
 
-    >>> import mycel as ms
-    >>> ms.ops.matrix_set_diag(ms.ops.zeros((2, 2)), ms.Tensor([1.0, 2.0])).tolist()
-    [[1.0, 0.0], [0.0, 2.0]]
+    Returns:
+        Tensor: (..., M, N).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.matrix_set_diag(ms.ops.zeros((2, 2)), ms.Tensor([1.0, 2.0])).tolist()
+        [[1.0, 0.0], [0.0, 2.0]]
     """
     name = "matrix_set_diag"
     value = operand(name, x)
@@ -230,11 +253,20 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
     """Return the input with `src` on the diagonal `offset` of the matrices over the axes `dim1` and
     `dim2`.
 
-    `src` has the shape of the result of `diagonal`.
+    Args:
+        input (Tensor): The tensor.
+        src (Tensor): The new diagonals, of the shape that `diagonal` gives.
+        offset (int): The diagonal, 0 for the main one and positive above it. Default: 0.
+        dim1 (int): The axis of the rows of the matrices. Default: 0.
+        dim2 (int): The axis of their columns. Default: 1.
 
-    >>> import mycel as ms
-    >>> ms.ops.diagonal_scatter(ms.ops.zeros((2, 2)), ms.Tensor([1.0, 2.0])).tolist()
-    [[1.0, 0.0], [0.0, 2.0]]
+    Returns:
+        Tensor: The shape and type of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.diagonal_scatter(ms.ops.zeros((2, 2)), ms.Tensor([1.0, 2.0])).tolist()
+        [[1.0, 0.0], [0.0, 2.0]]
     """
     name = "diagonal_scatter"
     value = operand(name, input)

@@ -305,9 +305,20 @@ def _scaled(input: Any, beta: Any, out: Tensor, alpha: Any) -> Tensor:
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return ``beta * input + alpha * (mat1 @ mat2)``.
 
-    >>> import mycel as ms
-    >>> ms.ops.addmm(ms.ops.ones((1, 1)), ms.ops.ones((1, 3)), ms.ops.ones((3, 1))).tolist()
-    [[4.0]]
+    Args:
+        input (Tensor): What is added, broadcast to (n, p).
+        mat1 (Tensor): The left matrix, (n, m).
+        mat2 (Tensor): The right matrix, (m, p).
+        beta (Tensor | float): The factor of `input`. Default: 1.
+        alpha (float): The factor of the product. Default: 1.
+
+    Returns:
+        Tensor: (n, p).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.addmm(ms.ops.ones((1, 1)), ms.ops.ones((1, 3)), ms.ops.ones((3, 1))).tolist()
+        [[4.0]]
     """
     arguments.instance("addmm", "beta", beta, (int, float))
     arguments.instance("addmm", "alpha", alpha, (int, float))
@@ -319,9 +330,20 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return ``beta * input + alpha * (mat @ vec)``.
 
-    >>> import mycel as ms
-    >>> ms.ops.addmv(ms.ops.ones(1), ms.ops.ones((1, 3)), ms.ops.ones(3)).tolist()
-    [4.0]
+    Args:
+        input (Tensor): What is added, broadcast to (n,).
+        mat (Tensor): The matrix, (n, m).
+        vec (Tensor): The vector, (m,).
+        beta (Tensor | float): The factor of `input`. Default: 1.
+        alpha (float): The factor of the product. Default: 1.
+
+    Returns:
+        Tensor: (n,).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.addmv(ms.ops.ones(1), ms.ops.ones((1, 3)), ms.ops.ones(3)).tolist()
+        [4.0]
     """
     arguments.instance("addmv", "beta", beta, (int, float))
     arguments.instance("addmv", "alpha", alpha, (int, float))
@@ -332,9 +354,20 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> T
 def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return ``beta * x + alpha * outer(vec1, vec2)``.
 
-    >>> import mycel as ms
-    >>> ms.ops.addr(ms.ops.ones((1, 2)), ms.ops.ones(1), ms.Tensor([2.0, 3.0])).tolist()
-    [[3.0, 4.0]]
+    Args:
+        x (Tensor): What is added, broadcast to (n, m).
+        vec1 (Tensor): The vector of the rows, (n,).
+        vec2 (Tensor): The vector of the columns, (m,).
+        beta (Tensor | float): The factor of `x`. Default: 1.
+        alpha (float): The factor of the product. Default: 1.
+
+    Returns:
+        Tensor: (n, m).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.addr(ms.ops.ones((1, 2)), ms.ops.ones(1), ms.Tensor([2.0, 3.0])).tolist()
+        [[3.0, 4.0]]
     """
     arguments.instance("addr", "beta", beta, (int, float))
     arguments.instance("addr", "alpha", alpha, (int, float))
@@ -345,9 +378,21 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tens
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return ``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``.
 
-    >>> import mycel as ms
-    >>> ms.ops.addbmm(ms.ops.ones((1, 1)), ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))).tolist()
-    [[7.0]]
+    Args:
+        input (Tensor): What is added, broadcast to (n, p).
+        batch1 (Tensor): Matrices (b, n, m).
+        batch2 (Tensor): Matrices (b, m, p).
+        beta (Tensor | float): The factor of `input`. Default: 1.
+        alpha (float): The factor of the sum of products. Default: 1.
+
+    Returns:
+        Tensor: (n, p).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.addbmm(ms.ops.ones((1, 1)), ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3,
+        ...     1))).tolist()
+        [[7.0]]
     """
     arguments.instance("addbmm", "beta", beta, (int, float))
     arguments.instance("addbmm", "alpha", alpha, (int, float))
@@ -360,10 +405,21 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1)
     """Return ``beta * input + alpha * batch1 @ batch2``, for stacks of matrices or for two
     matrices.
 
-    >>> import mycel as ms
-    >>> row, column = ms.ops.ones((1, 1, 3)), ms.ops.ones((1, 3, 1))
-    >>> ms.ops.baddbmm(ms.ops.ones((1, 1, 1)), row, column).tolist()
-    [[[4.0]]]
+    Args:
+        input (Tensor): What is added, broadcast to the product.
+        batch1 (Tensor): Matrices (b, n, m), or one (n, m).
+        batch2 (Tensor): Matrices (b, m, p), or one (m, p).
+        beta (Tensor | float): The factor of `input`. Default: 1.
+        alpha (float): The factor of the products. Default: 1.
+
+    Returns:
+        Tensor: (b, n, p) or (n, p).
+
+    Examples:
+        >>> import mycel as ms
+        >>> row, column = ms.ops.ones((1, 1, 3)), ms.ops.ones((1, 3, 1))
+        >>> ms.ops.baddbmm(ms.ops.ones((1, 1, 1)), row, column).tolist()
+        [[[4.0]]]
     """
     arguments.instance("baddbmm", "beta", beta, (int, float))
     arguments.instance("baddbmm", "alpha", alpha, (int, float))

@@ -55,12 +55,22 @@ def triangular_solve(
     """Return the solution x of the triangular system A x = b, or of A^T x = b with `transpose`, and
     A.
 
-    `A` (..., n, n) is upper triangular, or lower without `upper`; `b` is (..., n, k). With
-    `unitriangular` the diagonal of `A` counts as ones.
+    With `unitriangular` the diagonal of `A` counts as ones.
 
-    >>> import mycel as ms
-    >>> ms.mint.triangular_solve(ms.Tensor([[4.0]]), ms.Tensor([[2.0]]))[0].tolist()
-    [[2.0]]
+    Args:
+        b (Tensor): (..., n, k).
+        A (Tensor): (..., n, n) is upper triangular, or lower without `upper`.
+        upper (bool): Whether `A` is an upper triangle. Default: True.
+        transpose (bool): Whether A^T is meant. Default: False.
+        unitriangular (bool): Whether the diagonal counts as ones. Default: False.
+
+    Returns:
+        tuple[Tensor, Tensor]: The solution, (..., n, k), and `A`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.triangular_solve(ms.Tensor([[4.0]]), ms.Tensor([[2.0]]))[0].tolist()
+        [[2.0]]
     """
     name = "triangular_solve"
     matrix, right = matrices(name, A), matrices(name, b, square=False)
@@ -141,15 +151,25 @@ def inverse(input: Any) -> Tensor:
 
 
 def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
-    """Return the Moore-Penrose inverse of matrices `x` (..., m, n).
+    """Return the Moore-Penrose inverse of matrices.
 
     Singular values of at most max(atol, rtol * the largest) count as 0, in derivatives as well.
-    `rtol` is max(rows, columns) times the type's precision where neither is given, and 0 where only
-    `atol` is. With `hermitian` the eigenvalues are used.
 
-    >>> import mycel as ms
-    >>> ms.ops.pinv(ms.Tensor([[2.0], [0.0]])).tolist()
-    [[0.5, 0.0]]
+    Args:
+        x (Tensor): (..., m, n).
+        atol (float | None): The singular value at or below which one counts as 0. Default: None.
+        rtol (float | None): The same relative to the largest; None for max(m, n) times the type's
+            precision, or for 0 where only `atol` is given. Default: None.
+        hermitian (bool): Whether the matrices are Hermitian: then the eigenvalues are used.
+            Default: False.
+
+    Returns:
+        Tensor: (..., n, m).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.pinv(ms.Tensor([[2.0], [0.0]])).tolist()
+        [[0.5, 0.0]]
     """
     arguments.flag("pinv", "hermitian", hermitian)
     a = matrices("pinv", x, square=bool(hermitian))

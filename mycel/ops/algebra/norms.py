@@ -23,14 +23,22 @@ __all__ = ["cond", "matrix_norm", "norm"]
 def matrix_norm(A: Any, ord: Any = "fro", axis: Any = (-2, -1), keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the norm of matrices.
 
-    `A` has the matrices in the two axes `axis`, which stay with size 1 if `keepdims`. `ord` is
-    "fro" (Frobenius), "nuc" (sum of singular values), 2 or -2 (largest or smallest singular value),
-    1 or -1 (largest or smallest sum of a column), inf or -inf (of a row). `dtype` is the type to
-    compute in, that of `A` by default.
+    Args:
+        A (Tensor): The matrices.
+        ord (int | float | str | None): "fro" (Frobenius), "nuc" (sum of singular values), 2 or -2
+            (largest or smallest singular value), 1 or -1 (largest or smallest sum of a column), inf
+            or -inf (of a row). Default: "fro".
+        axis (int | tuple[int, ...] | None): The two axes of the matrices. Default: (-2, -1).
+        keepdims (bool): Whether these axes stay with size 1. Default: False.
+        dtype (DType | None): The type to compute in; None for that of `A`. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.matrix_norm(ms.Tensor([[3.0, 0.0], [0.0, 4.0]]), 2).item()
-    4.0
+    Returns:
+        Tensor: The norms.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.matrix_norm(ms.Tensor([[3.0, 0.0], [0.0, 4.0]]), 2).item()
+        4.0
     """
     arguments.sequence("matrix_norm", "axis", axis)
     keepdims = bool(keepdims)
@@ -62,18 +70,26 @@ def matrix_norm(A: Any, ord: Any = "fro", axis: Any = (-2, -1), keepdims: bool =
 
 
 def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the norm of vectors (one axis, or all elements where `dim` is None) or of matrices
-    (two axes).
+    """Return the norm of vectors (one axis, or all elements) or of matrices (two axes).
 
-    Without `ord` it is the 2-norm of all elements of `A` over `dim`. Else `ord` is any number for
-    vectors, and an order of `matrix_norm` for matrices. Axes stay with size 1 if `keepdim`; `dtype`
-    is the type to compute in.
+    Args:
+        A (Tensor): The tensor.
+        ord (int | float | str | None): Any number for vectors, an order of `matrix_norm` for
+            matrices; None for the 2-norm of all elements over `dim`. Default: None.
+        dim (int | tuple[int, ...] | None): The axis, or axes; None for all elements. Default: None.
+        keepdim (bool): Whether axes stay with size 1. Default: False.
+        dtype (DType | None): The type to compute in; None for that of the tensor. Default: None.
 
-    Raises ValueError for other orders.
+    Returns:
+        Tensor: The norms.
 
-    >>> import mycel as ms
-    >>> ms.ops.norm(ms.Tensor([[3.0], [4.0]])).item()
-    5.0
+    Raises:
+        ValueError: For other orders.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.norm(ms.Tensor([[3.0], [4.0]])).item()
+        5.0
     """
     keepdim = bool(keepdim) if ord is None else keepdim
     if ord in ("nuc", 2, -2) and (ord == "nuc" or not isinstance(ord, str)):

@@ -167,26 +167,39 @@ def lightning_indexer(
     return_value: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Return for each query the `sparse_count` keys with the largest sum over heads of weight *
-    relu(q . k), best first: int32 indices, -1 where there are no more.
+    relu(q . k), best first.
 
-    `query` and `key` are of the layouts `layout_query` and `layout_key`: "BSND" (B, S, N, D) with
-    `weights` (B, S, N), or "TND" (T, N, D) with (T, N), sequences packed end to end. Keys may also
-    be "PA_BSND", blocks of a cache that `block_table` names. There is one head of keys.
-    `actual_seq_lengths_query` and `actual_seq_lengths_key` are the lengths of the examples of a
-    batch, or the ends of packed sequences. `sparse_mode` 3 leaves out keys after the query's own
-    place, counted from the end of its sequence; 0 leaves out none. `pre_tokens` and `next_tokens`
-    must be left as they are.
+    Args:
+        query (Tensor): "BSND" (B, S, N, D), or "TND" (T, N, D), sequences packed end to end.
+        key (Tensor): In one of these layouts with one head, or "PA_BSND", blocks of a cache.
+        weights (Tensor): The weights of the heads, (B, S, N) or (T, N).
+        actual_seq_lengths_query (Tensor | Sequence[int] | None): The lengths of the examples of a
+            batch, or the ends of packed sequences. Default: None.
+        actual_seq_lengths_key (Tensor | Sequence[int] | None): The lengths of the examples of a
+            batch, or the ends of packed sequences. Default: None.
+        block_table (Tensor | None): The blocks of each example. Default: None.
+        layout_query (str): The layout of `query`. Default: "BSND".
+        layout_key (str): The layout of `key`. Default: "BSND".
+        sparse_count (int): How many keys are chosen. Default: 2048.
+        sparse_mode (int): 3 leaves out keys after the query's own place, counted from the end of
+            its sequence; 0 leaves out none. Default: 3.
+        pre_tokens (int): Must be left as it is. Default: 9223372036854775807.
+        next_tokens (int): Must be left as it is. Default: 9223372036854775807.
+        return_value (bool): Whether the sums are returned as well. Default: False.
 
-    Indices are (B, S, 1, count) or (T, 1, count); with `return_value` their sums come too, -inf
-    where there are no more, else an empty tensor.
+    Returns:
+        tuple[Tensor, Tensor]: The indices, (B, S, 1, count) or (T, 1, count), int32, -1 where there
+            are no more; and their sums, -inf where there are no more, or an empty tensor.
 
-    Raises ValueError where layouts and sizes do not go together.
+    Raises:
+        ValueError: If layouts and sizes do not go together.
 
-    >>> import mycel as ms
-    >>> q, w = ms.Tensor([[[[1.0]]]]), ms.Tensor([[[1.0]]])
-    >>> k = ms.Tensor([[[[1.0]], [[3.0]], [[2.0]]]])
-    >>> ms.ops.lightning_indexer(q, k, w, sparse_count=2)[0].ravel().tolist()
-    [1, 2]
+    Examples:
+        >>> import mycel as ms
+        >>> q, w = ms.Tensor([[[[1.0]]]]), ms.Tensor([[[1.0]]])
+        >>> k = ms.Tensor([[[[1.0]], [[3.0]], [[2.0]]]])
+        >>> ms.ops.lightning_indexer(q, k, w, sparse_count=2)[0].ravel().tolist()
+        [1, 2]
     """
     name = "lightning_indexer"
     _check_no_band(name, pre_tokens, next_tokens)
@@ -253,25 +266,48 @@ def sparse_flash_attention(
     return_softmax_lse: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return attention of each query to the keys that `sparse_indices` names, as
-    `lightning_indexer` finds them, with rotated parts of their own (multi-head latent attention).
+    `lightning_indexer` finds them (multi-head latent attention).
 
-    Scores are scale_value * (q . k + q_rope . k_rope), of `query`, `key`, `query_rope` and
-    `key_rope`; they weigh `value`. `layout_query`, `layout_kv`, `actual_seq_lengths_query`,
-    `actual_seq_lengths_kv`, `block_table`, `sparse_mode`, `pre_tokens` and `next_tokens` are those
-    of `lightning_indexer`. `sparse_indices`, (B, S, N2, count) or (T, N2, count), names blocks of
-    `sparse_block_size` keys in the query's own sequence, negative numbers nothing. `attention_mode`
-    must be 2. Results are the attention in the layout of `query`, and, with `return_softmax_lse`,
-    of each row the largest score and the sum of exponentials, (B, N2, S, N1 / N2) or (N2, T, N1 /
-    N2); else two empty tensors. Rows without keys give zeros.
+    Scores are scale_value * (q . k + q_rope . k_rope). Rows without keys give zeros.
 
-    Raises ValueError where layouts and sizes do not go together.
+    Args:
+        query (Tensor): In the layout `layout_query`.
+        key (Tensor): In the layout `layout_kv`.
+        value (Tensor): In the layout `layout_kv`.
+        sparse_indices (Tensor): Blocks of keys in the query's own sequence, negative numbers for
+            nothing, (B, S, N2, count) or (T, N2, count).
+        scale_value (float): The factor of the scores.
+        block_table (Tensor | None): The blocks of each example. Default: None.
+        actual_seq_lengths_query (Tensor | Sequence[int] | None): The lengths of the examples of a
+            batch, or the ends of packed sequences. Default: None.
+        actual_seq_lengths_kv (Tensor | Sequence[int] | None): The lengths of the examples of a
+            batch, or the ends of packed sequences. Default: None.
+        query_rope (Tensor | None): The rotated part. Default: None.
+        key_rope (Tensor | None): The rotated part. Default: None.
+        sparse_block_size (int): The number of keys of a block. Default: 1.
+        layout_query (str): As in `lightning_indexer`. Default: "BSND".
+        layout_kv (str): As in `lightning_indexer`. Default: "BSND".
+        sparse_mode (int): As in `lightning_indexer`. Default: 3.
+        pre_tokens (int): As in `lightning_indexer`. Default: 9223372036854775807.
+        next_tokens (int): As in `lightning_indexer`. Default: 9223372036854775807.
+        attention_mode (int): Must be 2. Default: 0.
+        return_softmax_lse (bool): Whether the statistics are returned as well. Default: False.
 
-    >>> import mycel as ms
-    >>> x, rope = ms.Tensor([[[[1.0]], [[3.0]]]]), ms.ops.zeros((1, 2, 1, 1))
-    >>> options = {"query_rope": rope, "key_rope": rope, "attention_mode": 2}
-    >>> index = ms.Tensor([[[[0]], [[1]]]], ms.int32)
-    >>> ms.ops.sparse_flash_attention(x, x, x, index, 1.0, **options)[0].ravel().tolist()
-    [1.0, 3.0]
+    Returns:
+        tuple[Tensor, Tensor, Tensor]: The attention in the layout of `query`, and of each row the
+            largest score and the sum of exponentials, (B, N2, S, N1 / N2) or (N2, T, N1 / N2), or
+            two empty tensors.
+
+    Raises:
+        ValueError: If layouts and sizes do not go together.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, rope = ms.Tensor([[[[1.0]], [[3.0]]]]), ms.ops.zeros((1, 2, 1, 1))
+        >>> options = {"query_rope": rope, "key_rope": rope, "attention_mode": 2}
+        >>> index = ms.Tensor([[[[0]], [[1]]]], ms.int32)
+        >>> ms.ops.sparse_flash_attention(x, x, x, index, 1.0, **options)[0].ravel().tolist()
+        [1.0, 3.0]
     """
     name = "sparse_flash_attention"
     if attention_mode != 2 or query_rope is None or key_rope is None:

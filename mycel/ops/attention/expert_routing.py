@@ -75,19 +75,27 @@ def _owner(place: Tensor, choices: Any) -> Tensor:
 def moe_token_permute(
     tokens: Any, indices: Any, num_out_tokens: int | None = None, padded_mode: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return the tokens sorted by expert, once for each of their places; and where each place went,
-    int32.
+    """Return the tokens sorted by expert, once for each of their places.
 
-    `tokens` is (tokens, size); `indices`, (tokens,) or (tokens, choices), has the experts. Only the
-    first `num_out_tokens` are kept; None and 0 keep all. `padded_mode` must be False.
+    Args:
+        tokens (Tensor): (tokens, size).
+        indices (Tensor): The experts, (tokens,) or (tokens, choices).
+        num_out_tokens (int | None): How many are kept, the first ones; None and 0 for all. Default:
+            None.
+        padded_mode (bool): Must be False. Default: False.
 
-    Raises TypeError and ValueError where types and sizes do not fit.
+    Returns:
+        tuple[Tensor, Tensor]: The tokens, and where each place went, int32.
 
-    >>> import mycel as ms
-    >>> x = ms.Tensor([[1.0], [2.0], [3.0]])
-    >>> out, where = ms.ops.moe_token_permute(x, ms.Tensor([2, 0, 1]))
-    >>> out.tolist(), where.tolist()
-    ([[2.0], [3.0], [1.0]], [2, 0, 1])
+    Raises:
+        TypeError, ValueError: If types and sizes do not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.Tensor([[1.0], [2.0], [3.0]])
+        >>> out, where = ms.ops.moe_token_permute(x, ms.Tensor([2, 0, 1]))
+        >>> out.tolist(), where.tolist()
+        ([[2.0], [3.0], [1.0]], [2, 0, 1])
     """
     arguments.flag("moe_token_permute", "padded_mode", padded_mode)
     name = "moe_token_permute"
@@ -108,17 +116,27 @@ def moe_token_permute(
 def moe_token_unpermute(
     permuted_tokens: Any, sorted_indices: Any, probs: Any = None, padded_mode: bool = False, restore_shape: Any = None
 ) -> Tensor:
-    """Return the inverse of `moe_token_permute`: the token of each place, or with `probs` (tokens,
-    choices) the weighted sum of a token's places.
+    """Return the inverse of `moe_token_permute`.
 
-    `permuted_tokens` and `sorted_indices` are its two results; a place whose token was not kept
-    counts as zeros. `padded_mode` must be False, and `restore_shape` None.
+    Args:
+        permuted_tokens (Tensor): The tokens, sorted by expert.
+        sorted_indices (Tensor): Where each place went; a place whose token was not kept counts as
+            zeros.
+        probs (Tensor | None): The weights of a token's places, (tokens, choices). Default: None.
+        padded_mode (bool): Must be False. Default: False.
+        restore_shape (None): Must be None. Default: None.
 
-    Raises ValueError where sizes do not fit.
+    Returns:
+        Tensor: The token of each place, or with `probs` the weighted sum of a token's places.
 
-    >>> import mycel as ms
-    >>> ms.ops.moe_token_unpermute(ms.Tensor([[2.0], [3.0], [1.0]]), ms.Tensor([2, 0, 1])).tolist()
-    [[1.0], [2.0], [3.0]]
+    Raises:
+        ValueError: If sizes do not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.moe_token_unpermute(ms.Tensor([[2.0], [3.0], [1.0]]), ms.Tensor([2, 0,
+        ...     1])).tolist()
+        [[1.0], [2.0], [3.0]]
     """
     arguments.optional("moe_token_unpermute", "restore_shape", restore_shape, (tuple, list))
     arguments.flag("moe_token_unpermute", "padded_mode", padded_mode)
@@ -149,25 +167,37 @@ def moe_init_routing_v2(
     expert_tokens_count_or_cumsum_flag: int,
     expert_tokens_before_capacity_flag: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return tokens `x` (tokens, size) sorted by their experts `expert_idx` (tokens, choices), and
-    the positions to which they went: four results.
+    """Return tokens sorted by their experts, and the positions to which they went.
 
-    With `drop_pad_mode` 0 the first is the tokens of the first `active_num` places (0: of all) in
-    order, and the second, int32, where each place went. With 1 the first is (expert_num,
-    expert_capacity, size): the first `expert_capacity` tokens of each expert, filled up with zeros.
-    The second is then where each place went among them, -1 for a token that found no room.
+    In mode 0 the first result is the tokens of the first `active_num` places in order, and the
+    second where each place went. In mode 1 the first is (expert_num, expert_capacity, size): the
+    first tokens of each expert, filled up with zeros, and the second where each place went among
+    them, -1 for a token that found no room.
 
-    The others are (expert_num,) in int32: in mode 0 the running number of tokens of the experts
-    (`expert_tokens_count_or_cumsum_flag` 1) or the number of each (2); and in mode 1, with
-    `expert_tokens_before_capacity_flag`, the number of each before any was dropped. A count that is
-    not asked for is zeros.
+    Args:
+        x (Tensor): (tokens, size).
+        expert_idx (Tensor): The experts of each token, (tokens, choices).
+        active_num (int): How many places are kept in mode 0; 0 for all.
+        expert_capacity (int): How many tokens an expert takes in mode 1.
+        expert_num (int): The number of experts.
+        drop_pad_mode (int): 0 to keep tokens in order, 1 to fill each expert's capacity.
+        expert_tokens_count_or_cumsum_flag (int): In mode 0, what is counted: 0 nothing, 1 the
+            running number of tokens of the experts, 2 the number of each.
+        expert_tokens_before_capacity_flag (bool): In mode 1, whether the number of each before any
+            was dropped is counted.
 
-    Raises ValueError where numbers or sizes do not fit.
+    Returns:
+        tuple[Tensor, Tensor, Tensor, Tensor]: The tokens; where they went, int32; and the two
+            counts, (expert_num,), int32, of which one that is not asked for is zeros.
 
-    >>> import mycel as ms
-    >>> x, experts = ms.Tensor([[1.0], [2.0]]), ms.Tensor([[1], [0]])
-    >>> [t.tolist() for t in ms.ops.moe_init_routing_v2(x, experts, 0, 0, 2, 0, 2, False)]
-    [[[2.0], [1.0]], [1, 0], [1, 1], [0, 0]]
+    Raises:
+        ValueError: If numbers or sizes do not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, experts = ms.Tensor([[1.0], [2.0]]), ms.Tensor([[1], [0]])
+        >>> [t.tolist() for t in ms.ops.moe_init_routing_v2(x, experts, 0, 0, 2, 0, 2, False)]
+        [[[2.0], [1.0]], [1, 0], [1, 1], [0, 0]]
     """
     name = "moe_init_routing_v2"
     for parameter, value in (
@@ -226,18 +256,28 @@ def _sum(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
 def add_layer_norm(
     x1: Any, x2: Any, gamma: Any, beta: Any, epsilon: float = 1e-5, additional_output: bool = False
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the layer normalisation (Ba et al., 2016) of `x1` + `x2` along the last axis; its mean
-    and 1 / sqrt(variance + epsilon), both (..., 1); and the sum itself.
+    """Return the layer normalisation (Ba et al., 2016) of `x1` + `x2` along the last axis.
 
-    `gamma`, by which the result is multiplied, and `beta`, which is added to it, have the size of
-    the last axis. The sum is given whatever `additional_output` says.
+    Args:
+        x1 (Tensor): A summand, (..., D).
+        x2 (Tensor): A summand, (..., D).
+        gamma (Tensor): The scale, (D,).
+        beta (Tensor): The shift, (D,).
+        epsilon (float): Added to the variance. Default: 1e-05.
+        additional_output (bool): Has no effect: the sum is given always. Default: False.
 
-    Raises TypeError and ValueError where types and shapes differ.
+    Returns:
+        tuple[Tensor, Tensor, Tensor, Tensor]: The normalised sum, scaled and shifted; its mean and
+            1 / sqrt(variance + epsilon), both (..., 1); and the sum itself.
 
-    >>> import mycel as ms
-    >>> x = ms.Tensor([[1.0, 3.0]])
-    >>> ms.ops.add_layer_norm(x, x, ms.ops.ones(2), ms.ops.zeros(2))[1].tolist()
-    [[4.0]]
+    Raises:
+        TypeError, ValueError: If types and shapes differ.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.Tensor([[1.0, 3.0]])
+        >>> ms.ops.add_layer_norm(x, x, ms.ops.ones(2), ms.ops.zeros(2))[1].tolist()
+        [[4.0]]
     """
     arguments.flag("add_layer_norm", "additional_output", additional_output)
     name = "add_layer_norm"
@@ -256,17 +296,27 @@ def add_layer_norm(
 
 @fused
 def add_rms_norm(x1: Any, x2: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor, Tensor]:
-    """Return `x1` + `x2` divided by the root of its mean square (Zhang and Sennrich, 2019) over the
-    axes of `gamma`, times `gamma`; 1 / root; and the sum.
+    """Return the sum of two tensors divided by the root of its mean square (Zhang and Sennrich,
+    2019) over the axes of `gamma`, times `gamma`.
 
-    `epsilon` in (0, 1] is added to the mean square. Of 16-bit floats 1 / root is float32.
+    Args:
+        x1 (Tensor): A summand.
+        x2 (Tensor): A summand.
+        gamma (Tensor): The scale, of the shape of the last axes.
+        epsilon (float): Added to the mean square, in (0, 1]. Default: 1e-06.
 
-    Raises TypeError and ValueError where types and shapes do not fit, or epsilon is outside (0, 1].
+    Returns:
+        tuple[Tensor, Tensor, Tensor]: The normalised sum; 1 / root, of 16-bit floats in float32;
+            and the sum.
 
-    >>> import mycel as ms
-    >>> x = ms.Tensor([[1.5, 2.0]])
-    >>> ms.ops.add_rms_norm(x, x, ms.ops.ones(2))[2].tolist()
-    [[3.0, 4.0]]
+    Raises:
+        TypeError, ValueError: If types and shapes do not fit, or epsilon is outside (0, 1].
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.Tensor([[1.5, 2.0]])
+        >>> ms.ops.add_rms_norm(x, x, ms.ops.ones(2))[2].tolist()
+        [[3.0, 4.0]]
     """
     arguments.instance("add_rms_norm", "epsilon", epsilon, float)
     name = "add_rms_norm"

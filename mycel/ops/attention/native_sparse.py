@@ -40,17 +40,26 @@ def nsa_compress(
 ) -> Tensor:
     """Return each window of a sequence as the sum of its tokens times `weight`.
 
-    `input` (T, N, D) and `weight` (compress_block_size, N) give (windows, N, D). Windows have
-    `compress_block_size` tokens, begin every `compress_stride` tokens and lie within one of the
-    sequences that end at `actual_seq_len`.
+    Args:
+        input (Tensor): (T, N, D).
+        weight (Tensor): (compress_block_size, N).
+        compress_block_size (int): The number of tokens of a window.
+        compress_stride (int): How many tokens after each other windows begin.
+        actual_seq_len (Sequence[int] | Tensor | None): The ends of the sequences within which
+            windows lie.
 
-    Raises ValueError where sizes do not fit.
+    Returns:
+        Tensor: (windows, N, D).
 
-    >>> import mycel as ms
-    >>> x = ms.Tensor([[[1.0]], [[2.0]], [[3.0]]])
-    >>> weight = ms.Tensor([[1.0], [10.0]])
-    >>> ms.ops.nsa_compress(x, weight, 2, 1, actual_seq_len=(3,)).ravel().tolist()
-    [21.0, 32.0]
+    Raises:
+        ValueError: If sizes do not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.Tensor([[[1.0]], [[2.0]], [[3.0]]])
+        >>> weight = ms.Tensor([[1.0], [10.0]])
+        >>> ms.ops.nsa_compress(x, weight, 2, 1, actual_seq_len=(3,)).ravel().tolist()
+        [21.0, 32.0]
     """
     name = "nsa_compress"
     x, w = operand(name, input), operand(name, weight)
@@ -102,28 +111,46 @@ def nsa_compress_attention(
     actual_cmp_seq_kvlen: Any,
     actual_sel_seq_kvlen: Any,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return attention to compressed keys, and which blocks of keys matter most: the result (T1,
-    N1, D2), int32 indices (T1, N2, select_block_count), and its statistics.
+    """Return attention to compressed keys, and which blocks of keys matter most.
 
-    `query` (T1, N1, D1), `key` (T2, N2, D1) and `value` (T2, N2, D2) hold packed sequences that end
-    at `actual_seq_qlen` and `actual_cmp_seq_kvlen`; those of selectable blocks end at
-    `actual_sel_seq_kvlen`. `head_num` is N1, and `scale_value` multiplies scores. Windows have
-    `compress_block_size` tokens and begin every `compress_stride` tokens; of the blocks of
-    `select_block_size` tokens `select_block_count` are selected. A block's importance is the sum of
-    the weights of the windows that lie in it, over the heads that share a key (eq. 9 and 10 of the
-    paper). `atten_mask` (S1, S2) and `topk_mask` (S1, blocks) are True where scores, or blocks, are
-    dropped; dropped blocks come last. The statistics are the largest score and the sum of
-    exponentials of each row, (T1, N1, 8).
+    A block's importance is the sum of the weights of the windows that lie in it, over the heads
+    that share a key (eq. 9 and 10 of the paper).
 
-    Raises ValueError where sizes do not fit, or a sequence has fewer blocks than are to be
-    selected.
+    Args:
+        query (Tensor): (T1, N1, D1), sequences packed end to end.
+        key (Tensor): (T2, N2, D1).
+        value (Tensor): (T2, N2, D2).
+        scale_value (float): The factor of the scores.
+        head_num (int): The number N1 of heads of queries.
+        compress_block_size (int): The number of tokens of a window.
+        compress_stride (int): How many tokens after each other windows begin.
+        select_block_size (int): The number of tokens of a block.
+        select_block_count (int): How many blocks are selected.
+        topk_mask (Tensor | None): True where blocks are dropped, which come last, (S1, blocks).
+            Default: None.
+        atten_mask (Tensor | None): True where scores are dropped, (S1, S2). Default: None.
+        actual_seq_qlen (Sequence[int] | Tensor | None): The ends of the sequences of queries.
+        actual_cmp_seq_kvlen (Sequence[int] | Tensor | None): The ends of the sequences of
+            compressed keys.
+        actual_sel_seq_kvlen (Sequence[int] | Tensor | None): The ends of the sequences of blocks
+            that may be selected.
 
-    >>> import mycel as ms
-    >>> q, k = ms.ops.ones((2, 2, 4)), ms.ops.ones((3, 1, 4))
-    >>> ends = {"actual_seq_qlen": (2,), "actual_cmp_seq_kvlen": (3,), "actual_sel_seq_kvlen": (3,)}
-    >>> out = ms.ops.nsa_compress_attention(q, k, k, 0.5, 2, 16, 16, 16, 1, **ends)
-    >>> [t.shape for t in out]
-    [(2, 2, 4), (2, 1, 1), (2, 2, 8), (2, 2, 8)]
+    Returns:
+        tuple[Tensor, Tensor, Tensor, Tensor]: The attention, (T1, N1, D2); the blocks, (T1, N2,
+            select_block_count), int32; and of each row the largest score and the sum of
+            exponentials, (T1, N1, 8).
+
+    Raises:
+        ValueError: If sizes do not fit, or a sequence has fewer blocks than are to be selected.
+
+    Examples:
+        >>> import mycel as ms
+        >>> q, k = ms.ops.ones((2, 2, 4)), ms.ops.ones((3, 1, 4))
+        >>> ends = {"actual_seq_qlen": (2,), "actual_cmp_seq_kvlen": (3,), "actual_sel_seq_kvlen": (
+        ...     3,)}
+        >>> out = ms.ops.nsa_compress_attention(q, k, k, 0.5, 2, 16, 16, 16, 1, **ends)
+        >>> [t.shape for t in out]
+        [(2, 2, 4), (2, 1, 1), (2, 2, 8), (2, 2, 8)]
     """
     name = "nsa_compress_attention"
     q, k, v = _packed_operands(name, query, key, value, head_num)
@@ -182,23 +209,37 @@ def nsa_select_attention(
     actual_seq_qlen: Any,
     actual_seq_kvlen: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return attention of each query to the blocks of `select_block_size` keys that `topk_indices`
-    (T1, N2, select_block_count) names in its own sequence.
+    """Return attention of each query to selected blocks of keys.
 
-    `query` (T1, N1, D1), `key` (T2, N2, D1) and `value` (T2, N2, D2) hold packed sequences that end
-    at `actual_seq_qlen` and `actual_seq_kvlen`. `head_num` is N1, and `scale_value` multiplies
-    scores. A block that is named twice counts once. Results are the attention (T1, N1, D2), and of
-    each row the largest score and the sum of exponentials, (T1, N1, 8).
+    Args:
+        query (Tensor): (T1, N1, D1), sequences packed end to end.
+        key (Tensor): (T2, N2, D1).
+        value (Tensor): (T2, N2, D2).
+        topk_indices (Tensor): The blocks of each query in its own sequence, (T1, N2,
+            select_block_count); one that is named twice counts once.
+        scale_value (float): The factor of the scores.
+        head_num (int): The number N1 of heads of queries.
+        select_block_size (int): The number of tokens of a block.
+        select_block_count (int): How many blocks are selected.
+        atten_mask (None): Must be None: it has no definition yet. Default: None.
+        actual_seq_qlen (Sequence[int] | Tensor | None): The ends of the sequences of queries.
+        actual_seq_kvlen (Sequence[int] | Tensor | None): The ends of the sequences of keys.
 
-    Raises ValueError where sizes do not fit, or for an `atten_mask`, which has no definition yet.
+    Returns:
+        tuple[Tensor, Tensor, Tensor]: The attention, (T1, N1, D2), and of each row the largest
+            score and the sum of exponentials, (T1, N1, 8).
 
-    >>> import mycel as ms
-    >>> x = ms.Tensor([[[1.0]], [[2.0]], [[3.0]], [[4.0]]])
-    >>> blocks = ms.Tensor([[[1]], [[0]], [[1]], [[0]]], ms.int32)
-    >>> ends = {"actual_seq_qlen": (4,), "actual_seq_kvlen": (4,)}
-    >>> out = ms.ops.nsa_select_attention(x * 0.0, x, x, blocks, 1.0, 1, 2, 1, **ends)
-    >>> out[0].ravel().tolist()
-    [3.5, 1.5, 3.5, 1.5]
+    Raises:
+        ValueError: If sizes do not fit, and for an `atten_mask`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.Tensor([[[1.0]], [[2.0]], [[3.0]], [[4.0]]])
+        >>> blocks = ms.Tensor([[[1]], [[0]], [[1]], [[0]]], ms.int32)
+        >>> ends = {"actual_seq_qlen": (4,), "actual_seq_kvlen": (4,)}
+        >>> out = ms.ops.nsa_select_attention(x * 0.0, x, x, blocks, 1.0, 1, 2, 1, **ends)
+        >>> out[0].ravel().tolist()
+        [3.5, 1.5, 3.5, 1.5]
     """
     name = "nsa_select_attention"
     if atten_mask is not None:

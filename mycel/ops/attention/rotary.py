@@ -53,15 +53,23 @@ def rotary_position_embedding(x: Any, cos: Any, sin: Any, mode: int = 0) -> Tens
     """Return x * cos + turned(x) * sin, where turned makes (-b, a) of every pair (a, b) of the last
     axis: Su et al., 2021.
 
-    `x` has four dimensions, such as (B, N, S, D); `cos` and `sin` broadcast to it. `mode` 0 pairs
-    feature i with i + D / 2, mode 1 pairs neighbours.
+    Args:
+        x (Tensor): Four dimensions, such as (B, N, S, D).
+        cos (Tensor): Broadcasts to `x`.
+        sin (Tensor): Broadcasts to `x`.
+        mode (int): 0 pairs feature i with i + D / 2, 1 pairs neighbours. Default: 0.
 
-    Raises TypeError and ValueError where types, shapes or the mode do not fit.
+    Returns:
+        Tensor: The shape and type of `x`.
 
-    >>> import mycel as ms
-    >>> x = ms.Tensor([[[[1.0, 2.0]]]])
-    >>> ms.ops.rotary_position_embedding(x, x * 0.0, x * 0.0 + 1.0).ravel().tolist()
-    [-2.0, 1.0]
+    Raises:
+        TypeError, ValueError: If types, shapes or the mode do not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.Tensor([[[[1.0, 2.0]]]])
+        >>> ms.ops.rotary_position_embedding(x, x * 0.0, x * 0.0 + 1.0).ravel().tolist()
+        [-2.0, 1.0]
     """
     name = "rotary_position_embedding"
     if arguments.integer("rotary_position_embedding", "mode", mode) not in (0, 1):

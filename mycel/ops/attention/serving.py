@@ -80,26 +80,48 @@ def prompt_flash_attention(
     sparse_mode: int = 0,
     inner_precise: int = 1,
 ) -> Tensor:
-    """Return softmax(scale_value * Q K^T + pse_shift) V of whole prompts, in the layout and type of
-    `query`.
+    """Return softmax(scale_value * Q K^T + pse_shift) V of whole prompts.
 
-    `query`, `key` and `value` are of the `input_layout` "BSH" (B, S, N * D) or "BNSD", with
-    `num_heads` heads of queries and `num_key_value_heads` of keys (0 for as many). Examples hold
-    `actual_seq_lengths` queries and `actual_seq_lengths_kv` keys; rows beyond are zeros.
-    `attn_mask` is True where scores are dropped: (S1, S2), (B or 1, S1, S2) or (B or 1, 1, S1, S2).
-    `sparse_mode` 0 to 4, `pre_tokens` and `next_tokens` are those of `flash_attention_score`.
-    `pse_shift` is (B or 1, N, S1, S2) or longer.
+    Args:
+        query (Tensor): (B, S, N * D) in the `input_layout` "BSH", or (B, N, S, D) in "BNSD".
+        key (Tensor): (B, S, N * D) in the `input_layout` "BSH", or (B, N, S, D) in "BNSD".
+        value (Tensor): (B, S, N * D) in the `input_layout` "BSH", or (B, N, S, D) in "BNSD".
+        attn_mask (Tensor | None): True where scores are dropped: (S1, S2), (B or 1, S1, S2) or (B
+            or 1, 1, S1, S2). Default: None.
+        actual_seq_lengths (Tensor | Sequence[int] | None): How many queries of each example hold
+            something; rows beyond are zeros. Default: None.
+        actual_seq_lengths_kv (Tensor | Sequence[int] | None): How many keys of each example hold
+            something. Default: None.
+        pse_shift (Tensor | None): Added to the scores: (B or 1, N, S1, S2) or longer. Default:
+            None.
+        deq_scale1 (None): Must be None: queries of int8 are not supported. Default: None.
+        quant_scale1 (None): Must be None: queries of int8 are not supported. Default: None.
+        deq_scale2 (None): Must be None: queries of int8 are not supported. Default: None.
+        quant_scale2 (Tensor | None): The scale of a result of int8, round(x * scale + offset).
+            Default: None.
+        quant_offset2 (Tensor | None): The offset of a result of int8. Default: None.
+        num_heads (int): The number of heads of queries. Default: 1.
+        scale_value (float): The factor of the scores. Default: 1.0.
+        pre_tokens (int): As in `flash_attention_score`. Default: 2147483647.
+        next_tokens (int): As in `flash_attention_score`. Default: 0.
+        input_layout (str): "BSH" or "BNSD". Default: "BSH".
+        num_key_value_heads (int): The number of heads of keys; 0 for as many as of queries.
+            Default: 0.
+        sparse_mode (int): As in `flash_attention_score`, 0 to 4. Default: 0.
+        inner_precise (int): Has no effect. Default: 1.
 
-    With `quant_scale2` (one number, or one for each channel) and perhaps `quant_offset2` the result
-    is int8: round(x * scale + offset). `deq_scale1`, `quant_scale1` and `deq_scale2` must be None:
-    queries of int8 are not supported. `inner_precise` has no effect.
+    Returns:
+        Tensor: The attention, in the layout and type of `query`, or int8.
 
-    Raises TypeError and ValueError where types, shapes and options do not go together.
+    Raises:
+        TypeError, ValueError: If types, shapes and options do not go together.
 
-    >>> import mycel as ms
-    >>> x = ms.ops.ones((1, 3, 4))
-    >>> ms.ops.prompt_flash_attention(x, x, x, num_heads=2, actual_seq_lengths=(2,))[0, 2].tolist()
-    [0.0, 0.0, 0.0, 0.0]
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.ops.ones((1, 3, 4))
+        >>> ms.ops.prompt_flash_attention(x, x, x, num_heads=2, actual_seq_lengths=(2,))[0,
+        ...     2].tolist()
+        [0.0, 0.0, 0.0, 0.0]
     """
     name = "prompt_flash_attention"
     _without(name, _INT8, deq_scale1=deq_scale1, quant_scale1=quant_scale1, deq_scale2=deq_scale2)
@@ -172,25 +194,49 @@ def incre_flash_attention(
 ) -> Tensor:
     """Return softmax(scale_value * Q K^T + pse_shift) V of one new token for each example.
 
-    `query` is (B, 1, N * D) in the `input_layout` "BSH", or (B, N, 1, D) in "BNSD", with
-    `num_heads` heads of queries and `num_key_value_heads` of keys (0 for as many). `key` and
-    `value` are a tensor, or a list of one or of one for each example. Of each example
-    `actual_seq_lengths` keys hold something: the first ones, or, with `kv_padding_size`, the last
-    ones before that many places. `attn_mask`, (B, S), (B, 1, S) or (B, 1, 1, S), is True where
-    scores are dropped. `pse_shift` is (B or 1, N, 1, S) or longer. With `block_table` (B, blocks)
-    key and value are caches of blocks of `block_size` tokens.
+    Args:
+        query (Tensor): (B, 1, N * D) in the `input_layout` "BSH", or (B, N, 1, D) in "BNSD".
+        key (Tensor | list[Tensor]): A tensor, or a list of one or of one for each example.
+        value (Tensor | list[Tensor]): A tensor, or a list of one or of one for each example.
+        attn_mask (Tensor | None): True where scores are dropped: (B, S), (B, 1, S) or (B, 1, 1, S).
+            Default: None.
+        actual_seq_lengths (Tensor | Sequence[int] | None): How many of the first keys of each
+            example hold something. Default: None.
+        pse_shift (Tensor | None): Added to the scores: (B or 1, N, 1, S) or longer. Default: None.
+        dequant_scale1 (None): Must be None: queries of int8 are not supported. Default: None.
+        quant_scale1 (None): Must be None: queries of int8 are not supported. Default: None.
+        dequant_scale2 (None): Must be None: queries of int8 are not supported. Default: None.
+        quant_scale2 (Tensor | None): The scale of a result of int8, round(x * scale + offset).
+            Default: None.
+        quant_offset2 (Tensor | None): The offset of a result of int8. Default: None.
+        antiquant_scale (Tensor | None): The scales of keys and values of int8, a part for each of
+            the two. Default: None.
+        antiquant_offset (Tensor | None): The offsets of keys and values of int8, a part for each of
+            the two. Default: None.
+        block_table (Tensor | None): The blocks (B, blocks) of caches that key and value are then.
+            Default: None.
+        num_heads (int): The number of heads of queries. Default: 1.
+        input_layout (str): "BSH" or "BNSD". Default: "BSH".
+        scale_value (float): The factor of the scores. Default: 1.0.
+        num_key_value_heads (int): The number of heads of keys; 0 for as many as of queries.
+            Default: 0.
+        block_size (int): The number of tokens of a block. Default: 0.
+        inner_precise (int): Has no effect. Default: 1.
+        kv_padding_size (Tensor | None): How many places follow the last key of each example.
+            Default: None.
 
-    Keys and values of int8 are restored by `antiquant_scale` and `antiquant_offset`, which have a
-    part for keys and one for values. With `quant_scale2`, and perhaps `quant_offset2`, the result
-    is int8. `dequant_scale1`, `quant_scale1` and `dequant_scale2` must be None: queries of int8 are
-    not supported. `inner_precise` has no effect.
+    Returns:
+        Tensor: The attention, in the layout of `query`.
 
-    Raises TypeError and ValueError where types, shapes and options do not go together.
+    Raises:
+        TypeError, ValueError: If types, shapes and options do not go together.
 
-    >>> import mycel as ms
-    >>> cache, query = ms.Tensor([[[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]]), ms.ops.zeros((1, 1, 2))
-    >>> ms.ops.incre_flash_attention(query, [cache], [cache], actual_seq_lengths=[2]).tolist()
-    [[[2.0, 3.0]]]
+    Examples:
+        >>> import mycel as ms
+        >>> cache, query = ms.Tensor([[[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]]), ms.ops.zeros((1, 1,
+        ...     2))
+        >>> ms.ops.incre_flash_attention(query, [cache], [cache], actual_seq_lengths=[2]).tolist()
+        [[[2.0, 3.0]]]
     """
     _tensors(
         "incre_flash_attention",
@@ -269,30 +315,79 @@ def fused_infer_attention_score(
     softmax_lse_flag: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Return `incre_flash_attention` where each example has one query, else
-    `prompt_flash_attention`: the attention, and the statistics of its soft-max.
+    `prompt_flash_attention`.
 
-    `query`, `key`, `value`, `pse_shift`, `atten_mask` (there `attn_mask`), `scale` (there
-    `scale_value`), `num_heads`, `num_key_value_heads`, `pre_tokens`, `next_tokens`, `sparse_mode`,
-    `block_table`, `block_size`, `quant_scale2` and `quant_offset2` are those of these functions.
-    `input_layout` is "BSH", "BNSD", "BSND", or "BNSD_BSND" for a result in another layout than the
-    operands. `query_padding_size` and `kv_padding_size` say how many places follow the last
-    query and key of examples whose lengths `actual_seq_lengths` and `actual_seq_lengths_kv` give.
-    With `softmax_lse_flag` the second result is the logarithm of each row's sum of exponentials,
-    float32 (B, N, S1, 1), -inf for a row without scores; else one zero.
+    Args:
+        query (Tensor): As in these functions.
+        key (Tensor | list[Tensor]): As in these functions.
+        value (Tensor | list[Tensor]): As in these functions.
+        pse_shift (Tensor | None): Added to the scores: (B or 1, N, 1, S) or longer. Default: None.
+        atten_mask (Tensor | None): As `attn_mask` in these functions. Default: None.
+        actual_seq_lengths (Tensor | Sequence[int] | None): How many of the first keys of each
+            example hold something. Default: None.
+        actual_seq_lengths_kv (Tensor | Sequence[int] | None): How many keys of each example hold
+            something. Default: None.
+        dequant_scale1 (None): Must be None: queries of int8 are not supported. Default: None.
+        quant_scale1 (None): Must be None: queries of int8 are not supported. Default: None.
+        dequant_scale2 (None): Must be None: queries of int8 are not supported. Default: None.
+        quant_scale2 (Tensor | None): The scale of a result of int8, round(x * scale + offset).
+            Default: None.
+        quant_offset2 (Tensor | None): The offset of a result of int8. Default: None.
+        antiquant_scale (Tensor | None): The scales of keys and values of int8, a part for each of
+            the two. Default: None.
+        antiquant_offset (Tensor | None): The offsets of keys and values of int8, a part for each of
+            the two. Default: None.
+        key_antiquant_scale (Tensor | None): The scale or offset of keys or values of int8, in the
+            place of `antiquant_scale` and `antiquant_offset`. Default: None.
+        key_antiquant_offset (Tensor | None): The scale or offset of keys or values of int8, in the
+            place of `antiquant_scale` and `antiquant_offset`. Default: None.
+        value_antiquant_scale (Tensor | None): The scale or offset of keys or values of int8, in the
+            place of `antiquant_scale` and `antiquant_offset`. Default: None.
+        value_antiquant_offset (Tensor | None): The scale or offset of keys or values of int8, in
+            the place of `antiquant_scale` and `antiquant_offset`. Default: None.
+        block_table (Tensor | None): The blocks (B, blocks) of caches that key and value are then.
+            Default: None.
+        query_padding_size (Tensor | None): How many places follow the last query of each example.
+            Default: None.
+        kv_padding_size (Tensor | None): How many places follow the last key of each example.
+            Default: None.
+        key_shared_prefix (None): Must be None. Default: None.
+        value_shared_prefix (None): Must be None. Default: None.
+        actual_shared_prefix_len (None): Must be None. Default: None.
+        num_heads (int): The number of heads of queries. Default: 1.
+        scale (float): The factor of the scores. Default: 1.0.
+        pre_tokens (int): As in `prompt_flash_attention`. Default: 2147483647.
+        next_tokens (int): As in `prompt_flash_attention`. Default: 2147483647.
+        input_layout (str): "BSH", "BNSD", "BSND", or "BNSD_BSND" for a result in another layout
+            than the operands. Default: "BSH".
+        num_key_value_heads (int): The number of heads of keys; 0 for as many as of queries.
+            Default: 0.
+        sparse_mode (int): As in `prompt_flash_attention`. Default: 0.
+        inner_precise (int): Has no effect. Default: 1.
+        block_size (int): The number of tokens of a block. Default: 0.
+        antiquant_mode (int): 0 for one number, or one for each channel, 1 for one for each token.
+            Default: 0.
+        key_antiquant_mode (int): 0 for one number, or one for each channel, 1 for one for each
+            token. Default: 0.
+        value_antiquant_mode (int): 0 for one number, or one for each channel, 1 for one for each
+            token. Default: 0.
+        softmax_lse_flag (bool): Whether the second result is the logarithm of each row's sum of
+            exponentials. Default: False.
 
-    Keys and values of int8 are restored by `antiquant_scale` and `antiquant_offset`, which have a
-    part for keys and one for values, in the mode `antiquant_mode`: 0 for one number, or one for
-    each channel, 1 for one for each token. Or they have their own: `key_antiquant_scale`,
-    `key_antiquant_offset`, `key_antiquant_mode`, `value_antiquant_scale`, `value_antiquant_offset`,
-    `value_antiquant_mode`. `dequant_scale1`, `quant_scale1`, `dequant_scale2`, `key_shared_prefix`,
-    `value_shared_prefix` and `actual_shared_prefix_len` must be None; `inner_precise` has no
-    effect. Raises TypeError and ValueError where types, shapes and options do not go together.
+    Returns:
+        tuple[Tensor, Tensor]: The attention, and (B, N, S1, 1), float32, -inf for a row without
+            scores; or one zero.
 
-    >>> import mycel as ms
-    >>> x = ms.ops.ones((1, 3, 4))
-    >>> out, lse = ms.ops.fused_infer_attention_score(x, x, x, num_heads=2, softmax_lse_flag=True)
-    >>> out.shape, lse.shape
-    ((1, 3, 4), (1, 2, 3, 1))
+    Raises:
+        TypeError, ValueError: If types, shapes and options do not go together.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.ops.ones((1, 3, 4))
+        >>> out, lse = ms.ops.fused_infer_attention_score(x, x, x, num_heads=2,
+        ...     softmax_lse_flag=True)
+        >>> out.shape, lse.shape
+        ((1, 3, 4), (1, 2, 3, 1))
     """
     name = "fused_infer_attention_score"
     _without(name, _INT8, dequant_scale1=dequant_scale1, quant_scale1=quant_scale1, dequant_scale2=dequant_scale2)

@@ -226,31 +226,56 @@ def flash_attention_score(
     sparse_mode: int = 0,
 ) -> Tensor:
     """Return dropout(softmax(scalar_value * Q K^T + real_shift)) V, as Dao et al., 2022, compute
-    it; in the layout and type of `query`.
+    it.
 
-    `query`, `key` and `value` are of one floating type and in the `input_layout` "BSH" (B, S, N *
-    D), "SBH" (S, B, N * D), "BNSD", "BSND", or "TND": sequences packed end to end, whose ends are
-    `actual_seq_qlen` and `actual_seq_kvlen`. `head_num` is the number N of heads of the query; key
-    and value may have fewer heads, by a factor.
+    If there is a mask, `sparse_mode` 0 also drops keys more than `pre_tokens` before or
+    `next_tokens` after the diagonal from the upper left corner; 1 takes the mask alone. Modes 2 to
+    4 ask for the mask of 2048 x 2048 and drop what is above the diagonal from the upper left corner
+    (2), above the diagonal into the lower right corner (3), or outside of the band around that
+    diagonal (4). Mode 5 is 3 where the first `prefix` keys of each example are never dropped. Rows
+    without scores give zeros.
 
-    `attn_mask` is True where scores are dropped: (S1, S2) or (B, 1 or N, S1, S2). If there is one,
-    `sparse_mode` 0 also drops keys more than `pre_tokens` before or `next_tokens` after the
-    diagonal from the upper left corner; 1 takes the mask alone. Modes 2 to 4 ask for the mask of
-    2048 x 2048 and drop what is above the diagonal from the upper left corner (2), above the
-    diagonal into the lower right corner (3), or outside of the band around that diagonal (4). Mode
-    5 is 3 where the first `prefix` keys of each example are never dropped. Rows without scores give
-    zeros.
+    Args:
+        query (Tensor): Of one floating type, in the `input_layout`.
+        key (Tensor): Of one floating type, in the `input_layout`.
+        value (Tensor): Of one floating type, in the `input_layout`.
+        head_num (int): The number N of heads of the query; key and value may have fewer heads, by a
+            factor.
+        real_shift (Tensor | None): Added to the scores: (B or 1, N, S1, S2), or its last 1024 rows.
+            Default: None.
+        drop_mask (Tensor | None): The places that dropout keeps as bits, the lowest first; None to
+            draw them. Default: None.
+        padding_mask (Tensor | None): Must be None. Default: None.
+        attn_mask (Tensor | None): True where scores are dropped: (S1, S2) or (B, 1 or N, S1, S2).
+            Default: None.
+        prefix (Sequence[int] | None): How many of the first keys of each example are never dropped,
+            for mode 5. Default: None.
+        actual_seq_qlen (Sequence[int] | Tensor | None): The ends of the packed sequences of "TND".
+            Default: None.
+        actual_seq_kvlen (Sequence[int] | Tensor | None): The ends of the packed sequences of "TND".
+            Default: None.
+        keep_prob (float): The probability with which weights are kept. Default: 1.0.
+        scalar_value (float): The factor of the scores. Default: 1.0.
+        pre_tokens (int): How many keys before the diagonal count, in mode 0 and 4. Default:
+            2147483647.
+        next_tokens (int): How many keys after the diagonal count, in mode 0 and 4. Default:
+            2147483647.
+        inner_precise (int): Has no effect. Default: 0.
+        input_layout (str): "BSH" (B, S, N * D), "SBH" (S, B, N * D), "BNSD", "BSND", or "TND":
+            sequences packed end to end. Default: "BSH".
+        sparse_mode (int): Which scores are dropped, 0 to 5. Default: 0.
 
-    Weights are kept with the probability `keep_prob`; `drop_mask` holds the places that dropout
-    keeps as bits, the lowest first, and without it they are drawn. `real_shift` is (B or 1, N, S1,
-    S2), or its last 1024 rows. `padding_mask` must be None; `inner_precise` has no effect.
+    Returns:
+        Tensor: The attention, in the layout and type of `query`.
 
-    Raises TypeError and ValueError where types, shapes and options do not go together.
+    Raises:
+        TypeError, ValueError: If types, shapes and options do not go together.
 
-    >>> import mycel as ms
-    >>> x = ms.ops.ones((1, 3, 4))
-    >>> ms.ops.flash_attention_score(x, x, x, 2, scalar_value=0.5).shape
-    (1, 3, 4)
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.ops.ones((1, 3, 4))
+        >>> ms.ops.flash_attention_score(x, x, x, 2, scalar_value=0.5).shape
+        (1, 3, 4)
     """
     name = "flash_attention_score"
     _reserved(name, padding_mask=padding_mask)
@@ -343,27 +368,53 @@ def speed_fusion_attention(
     q_start_idx: Any = None,
     kv_start_idx: Any = None,
 ) -> tuple[Tensor, ...]:
-    """Return `flash_attention_score` with the statistics of its soft-max: seven results.
+    """Return `flash_attention_score` with the statistics of its soft-max.
 
-    They are the attention; of each row the largest score and the sum of exp(score - largest), eight
-    times each: (B, N, S1, 8), or (T, N, 8) for "TND"; an empty tensor; and three whole numbers
-    about the generator of dropout, which are 0, since places are drawn from the generator of Mycel.
+    With slopes the bias is minus the slope times the distance (`pse_type` 2), or its square root
+    (3), between positions counted from `q_start_idx` and `kv_start_idx` (ALiBi, Press et al.,
+    2022).
 
-    `query`, `key`, `value`, `head_num`, `input_layout`, `keep_prob`, `pre_tokens`, `next_tokens`,
-    `prefix`, `actual_seq_qlen`, `actual_seq_kvlen` and `sparse_mode` are those of
-    `flash_attention_score`; `atten_mask` and `scale` are its `attn_mask` and `scalar_value`.
-    `pse_type` 1 adds the bias `pse` (B or 1, N, S1, S2) before scaling, 0 after. With 2 and 3 `pse`
-    is a float32 slope for each head, (N,) or (B, N), and the bias is minus the slope times the
-    distance, or its square root, between positions counted from `q_start_idx` and `kv_start_idx`
-    (ALiBi, Press et al., 2022). `padding_mask` must be None; `inner_precise`, `gen_mask_parallel`
-    and `sync` have no effect.
+    Args:
+        query (Tensor): As in `flash_attention_score`.
+        key (Tensor): As in `flash_attention_score`.
+        value (Tensor): As in `flash_attention_score`.
+        head_num (int): As in `flash_attention_score`.
+        input_layout (str): As in `flash_attention_score`.
+        pse (Tensor | None): The bias, (B or 1, N, S1, S2), or a float32 slope for each head, (N,)
+            or (B, N). Default: None.
+        padding_mask (Tensor | None): Must be None. Default: None.
+        atten_mask (Tensor | None): As `attn_mask` of `flash_attention_score`. Default: None.
+        scale (float): As `scalar_value` of `flash_attention_score`. Default: 1.0.
+        keep_prob (float): As in `flash_attention_score`. Default: 1.0.
+        pre_tokens (int): As in `flash_attention_score`. Default: 2147483647.
+        next_tokens (int): As in `flash_attention_score`. Default: 2147483647.
+        inner_precise (int): Has no effect. Default: 0.
+        prefix (Sequence[int] | None): As in `flash_attention_score`. Default: None.
+        actual_seq_qlen (Sequence[int] | Tensor | None): As in `flash_attention_score`. Default:
+            None.
+        actual_seq_kvlen (Sequence[int] | Tensor | None): As in `flash_attention_score`. Default:
+            None.
+        sparse_mode (int): As in `flash_attention_score`. Default: 0.
+        gen_mask_parallel (bool): Has no effect. Default: True.
+        sync (bool): Has no effect. Default: False.
+        pse_type (int): 1 adds the bias before scaling, 0 after; 2 and 3 take slopes. Default: 1.
+        q_start_idx (Sequence[int] | None): Where positions are counted from. Default: None.
+        kv_start_idx (Sequence[int] | None): Where positions are counted from. Default: None.
 
-    Raises TypeError and ValueError where types, shapes and options do not go together.
+    Returns:
+        tuple[Tensor, ...]: The attention; of each row the largest score and the sum of exp(score -
+            largest), eight times each: (B, N, S1, 8), or (T, N, 8) for "TND"; an empty tensor; and
+            three whole numbers about the generator of dropout, which are 0, since places are drawn
+            from the generator of Mycel.
 
-    >>> import mycel as ms
-    >>> x = ms.ops.ones((1, 2, 3, 4))
-    >>> [t.shape for t in ms.ops.speed_fusion_attention(x, x, x, 2, "BNSD")[:3]]
-    [(1, 2, 3, 4), (1, 2, 3, 8), (1, 2, 3, 8)]
+    Raises:
+        TypeError, ValueError: If types, shapes and options do not go together.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.ops.ones((1, 2, 3, 4))
+        >>> [t.shape for t in ms.ops.speed_fusion_attention(x, x, x, 2, "BNSD")[:3]]
+        [(1, 2, 3, 4), (1, 2, 3, 8), (1, 2, 3, 8)]
     """
     name = "speed_fusion_attention"
     _reserved(name, padding_mask=padding_mask)
@@ -398,19 +449,32 @@ def ring_attention_update(
     layout: str = "SBH",
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Join the attention of the same queries to two sets of keys into the attention to both sets
-    (ring attention, Liu et al., 2023): the result, and of each row the largest score and the sum.
+    (ring attention, Liu et al., 2023).
 
-    `prev_attn_out` and `cur_attn_out` are (S, B, N * D) in the `layout` "SBH", or (T, N, D) in
-    "TND". `prev_softmax_max`, `cur_softmax_max` (largest scores), `prev_softmax_sum` and
-    `cur_softmax_sum` (sums of exponentials) are (B, N, S, 8), or (T, N, 8). "TND" asks for
-    `actual_seq_qlen`, which changes nothing, since rows are independent.
+    Args:
+        prev_attn_out (Tensor): The attention to one set, (S, B, N * D) in the `layout` "SBH", or
+            (T, N, D) in "TND".
+        prev_softmax_max (Tensor): Its largest scores, (B, N, S, 8), or (T, N, 8).
+        prev_softmax_sum (Tensor): Its sums of exponentials, (B, N, S, 8), or (T, N, 8).
+        cur_attn_out (Tensor): The attention to one set, (S, B, N * D) in the `layout` "SBH", or (T,
+            N, D) in "TND".
+        cur_softmax_max (Tensor): Its largest scores, (B, N, S, 8), or (T, N, 8).
+        cur_softmax_sum (Tensor): Its sums of exponentials, (B, N, S, 8), or (T, N, 8).
+        actual_seq_qlen (Sequence[int] | Tensor | None): Asked for by "TND"; changes nothing, since
+            rows are independent. Default: None.
+        layout (str): "SBH" or "TND". Default: "SBH".
 
-    Raises ValueError where shapes do not go together or `actual_seq_qlen` is missing.
+    Returns:
+        tuple[Tensor, Tensor, Tensor]: The attention, and of each row the largest score and the sum.
 
-    >>> import mycel as ms
-    >>> out, stat = ms.ops.ones((2, 1, 4)), ms.ops.ones((1, 2, 2, 8))
-    >>> ms.ops.ring_attention_update(out, stat, stat, out, stat, stat)[2][0, 0, 0, 0].item()
-    2.0
+    Raises:
+        ValueError: If shapes do not go together or `actual_seq_qlen` is missing.
+
+    Examples:
+        >>> import mycel as ms
+        >>> out, stat = ms.ops.ones((2, 1, 4)), ms.ops.ones((1, 2, 2, 8))
+        >>> ms.ops.ring_attention_update(out, stat, stat, out, stat, stat)[2][0, 0, 0, 0].item()
+        2.0
     """
     arguments.optional("ring_attention_update", "actual_seq_qlen", actual_seq_qlen, (Tensor, list, tuple))
     name = "ring_attention_update"

@@ -94,16 +94,26 @@ def _four(name: str, what: str, value: Any) -> tuple[float, ...]:
 def bounding_box_encode(
     anchor_box: Any, groundtruth_box: Any, means: Any = (0.0, 0.0, 0.0, 0.0), stds: Any = (1.0, 1.0, 1.0, 1.0)
 ) -> Tensor:
-    """Return the offsets (boxes, 4) that take each box of `anchor_box` to that of
-    `groundtruth_box`, both (boxes, 4).
+    """Return the offsets that take each box of `anchor_box` to that of `groundtruth_box`.
 
-    `means` are subtracted from the offsets, which are then divided by `stds`; each is one number or
-    four.
+    `means` are subtracted from the offsets, which are then divided by `stds`.
 
-    >>> import mycel as ms
-    >>> box = ms.Tensor([[2.0, 2.0, 5.0, 5.0]])
-    >>> ms.ops.bounding_box_encode(box, box + 2).tolist()
-    [[0.5, 0.5, 0.0, 0.0]]
+    Args:
+        anchor_box (Tensor): The boxes (boxes, 4) that offsets are relative to.
+        groundtruth_box (Tensor): The boxes, (boxes, 4).
+        means (float | Sequence[float]): The means of the offsets, one number or four. Default:
+            (0.0, 0.0, 0.0, 0.0).
+        stds (float | Sequence[float]): The scales of the offsets, one number or four. Default:
+            (1.0, 1.0, 1.0, 1.0).
+
+    Returns:
+        Tensor: (boxes, 4).
+
+    Examples:
+        >>> import mycel as ms
+        >>> box = ms.Tensor([[2.0, 2.0, 5.0, 5.0]])
+        >>> ms.ops.bounding_box_encode(box, box + 2).tolist()
+        [[0.5, 0.5, 0.0, 0.0]]
     """
     name = "bounding_box_encode"
     a, g = _boxes(name, "anchor_box", anchor_box), _boxes(name, "groundtruth_box", groundtruth_box)
@@ -122,16 +132,29 @@ def bounding_box_decode(
     stds: Any = (1.0, 1.0, 1.0, 1.0),
     wh_ratio_clip: float = 0.016,
 ) -> Tensor:
-    """Return the boxes to which the offsets `deltas` take those of `anchor_box`, both (boxes, 4),
-    cut at an image of `max_shape` (height, width).
+    """Return the boxes to which offsets take other boxes, cut at an image of `max_shape`.
 
-    Offsets are multiplied by `stds`, and `means` are added, each one number or four. Sizes change
-    by a factor of 1 / wh_ratio_clip at most.
+    Offsets are multiplied by `stds`, and `means` are added.
 
-    >>> import mycel as ms
-    >>> anchor, offsets = ms.Tensor([[2.0, 2.0, 5.0, 5.0]]), ms.Tensor([[0.5, 0.5, 0.0, 0.0]])
-    >>> ms.ops.bounding_box_decode(anchor, offsets, (20, 20)).tolist()
-    [[4.0, 4.0, 7.0, 7.0]]
+    Args:
+        anchor_box (Tensor): The boxes (boxes, 4) that offsets are relative to.
+        deltas (Tensor): The offsets, (boxes, 4).
+        max_shape (tuple[int, int]): The size of the image, (height, width).
+        means (float | Sequence[float]): The means of the offsets, one number or four. Default:
+            (0.0, 0.0, 0.0, 0.0).
+        stds (float | Sequence[float]): The scales of the offsets, one number or four. Default:
+            (1.0, 1.0, 1.0, 1.0).
+        wh_ratio_clip (float): Sizes change by a factor of 1 / wh_ratio_clip at most. Default:
+            0.016.
+
+    Returns:
+        Tensor: (boxes, 4).
+
+    Examples:
+        >>> import mycel as ms
+        >>> anchor, offsets = ms.Tensor([[2.0, 2.0, 5.0, 5.0]]), ms.Tensor([[0.5, 0.5, 0.0, 0.0]])
+        >>> ms.ops.bounding_box_decode(anchor, offsets, (20, 20)).tolist()
+        [[4.0, 4.0, 7.0, 7.0]]
     """
     arguments.instance("bounding_box_decode", "wh_ratio_clip", wh_ratio_clip, float)
     name = "bounding_box_decode"

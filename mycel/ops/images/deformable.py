@@ -132,21 +132,38 @@ def deformable_conv2d(
     deformable_groups: int = 1,
     modulated: bool = True,
 ) -> Tensor:
-    """Return a convolution whose kernel's elements read at shifted positions: `x` (N, C, H, W) to
-    (N, O, H_out, W_out).
+    """Return a convolution whose kernel's elements read at shifted positions (Dai et al., 2017; Zhu
+    et al., 2018).
 
-    `weight` is (O, C / groups, *kernel_size), `bias` (O,) or None, and `offsets` (N, 3
-    deformable_groups kh kw, H_out, W_out): shifts along x, along y, and factors. `strides` and
-    `dilations` are those of (N, C, H, W), `padding` is (top, bottom, left, right), and `modulated`
-    must be True. Dai et al., 2017; Zhu et al., 2018.
+    Args:
+        x (Tensor): (N, C, H, W).
+        weight (Tensor): (O, C / groups, *kernel_size).
+        offsets (Tensor): (N, 3 deformable_groups kh kw, H_out, W_out): shifts along x, along y, and
+            factors.
+        kernel_size (tuple[int, int]): The size of the kernel.
+        strides (tuple[int, int, int, int]): The step of the kernel, for each of the axes (N, C, H,
+            W).
+        padding (tuple[int, int, int, int]): The zeros at (top, bottom, left, right).
+        bias (Tensor | None): (O,) or None. Default: None.
+        dilations (tuple[int, int, int, int]): The distance of its elements, for each of the axes
+            (N, C, H, W). Default: (1, 1, 1, 1).
+        groups (int): The number of groups of channels. Default: 1.
+        deformable_groups (int): The number of groups of channels with shifts of their own. Default:
+            1.
+        modulated (bool): Must be True. Default: True.
 
-    Raises ValueError and ShapeError for arguments that do not fit.
+    Returns:
+        Tensor: (N, O, H_out, W_out).
 
-    >>> import mycel as ms
-    >>> x, offsets = ms.ops.ones((1, 1, 3, 3)), ms.ops.zeros((1, 12, 2, 2)) + 0.5
-    >>> sizes = {"kernel_size": (2, 2), "strides": (1, 1, 1, 1), "padding": (0, 0, 0, 0)}
-    >>> ms.ops.deformable_conv2d(x, ms.ops.ones((1, 1, 2, 2)), offsets, **sizes).tolist()[0][0]
-    [[2.0, 1.5], [1.5, 1.125]]
+    Raises:
+        ValueError, ShapeError: For arguments that do not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, offsets = ms.ops.ones((1, 1, 3, 3)), ms.ops.zeros((1, 12, 2, 2)) + 0.5
+        >>> sizes = {"kernel_size": (2, 2), "strides": (1, 1, 1, 1), "padding": (0, 0, 0, 0)}
+        >>> ms.ops.deformable_conv2d(x, ms.ops.ones((1, 1, 2, 2)), offsets, **sizes).tolist()[0][0]
+        [[2.0, 1.5], [1.5, 1.125]]
     """
     name = "deformable_conv2d"
     kernel, w = _ints(name, "kernel_size", kernel_size, 2), operand(name, weight)
@@ -158,20 +175,27 @@ def deformable_conv2d(
 
 def multi_scale_deformable_attn_function(value: Any, shape: Any, offset: Any, locations: Any, weight: Any) -> Tensor:
     """Return for each query the weighted sum of what its points read in the feature maps of several
-    levels: (B, queries, heads dims).
+    levels (Zhu et al., "Deformable DETR", 2021).
 
-    `value` (B, keys, heads, dims) holds the maps one after the other; that of level l has the size
-    (H, W) = shape[l] and begins at key offset[l]. `locations` (B, queries, heads, levels, points,
-    2) are (x, y), 0 to 1 from border to border, and `weight` is (B, queries, heads, levels,
-    points). Zhu et al., "Deformable DETR", 2021.
+    Args:
+        value (Tensor): The maps one after the other, (B, keys, heads, dims).
+        shape (Tensor): The size (H, W) of the map of each level, (levels, 2).
+        offset (Tensor): The key at which the map of each level begins, (levels,).
+        locations (Tensor): (x, y), 0 to 1 from border to border, (B, queries, heads, levels,
+            points, 2).
+        weight (Tensor): (B, queries, heads, levels, points).
 
-    >>> import mycel as ms
-    >>> value, shape = ms.Tensor([1.0, 3.0]).reshape((1, 2, 1, 1)), ms.Tensor([[1, 2]])
-    >>> where = ms.Tensor([0.5, 0.5]).reshape((1, 1, 1, 1, 1, 2))
-    >>> weight = ms.ops.ones((1, 1, 1, 1, 1))
-    >>> read = ms.ops.multi_scale_deformable_attn_function
-    >>> read(value, shape, ms.Tensor([0]), where, weight).tolist()
-    [[[2.0]]]
+    Returns:
+        Tensor: (B, queries, heads dims).
+
+    Examples:
+        >>> import mycel as ms
+        >>> value, shape = ms.Tensor([1.0, 3.0]).reshape((1, 2, 1, 1)), ms.Tensor([[1, 2]])
+        >>> where = ms.Tensor([0.5, 0.5]).reshape((1, 1, 1, 1, 1, 2))
+        >>> weight = ms.ops.ones((1, 1, 1, 1, 1))
+        >>> read = ms.ops.multi_scale_deformable_attn_function
+        >>> read(value, shape, ms.Tensor([0]), where, weight).tolist()
+        [[[2.0]]]
     """
     name = "multi_scale_deformable_attn_function"
     given, place, factor = floating(name, value), wide(floating(name, locations)), wide(floating(name, weight))

@@ -178,20 +178,34 @@ def interpolate(
 ) -> Tensor:
     """Return an input (N, C, *spatial) of 1 to 3 spatial dimensions at another size.
 
-    Exactly one of `size` and `scale_factor`, a number or one for each spatial dimension, is given.
-    A scale gives the size floor(d * scale). It is itself the step between positions, unless
-    `recompute_scale_factor` is True; an axis that keeps its size keeps its elements. `mode` is
-    'nearest' (position floor(i s)), 'nearest-exact' (floor((i + 1/2) s)), 'linear' for one
-    dimension, 'bilinear' and 'bicubic' for two, 'trilinear' for three, or 'area', adaptive means.
-    `align_corners` is for the linear and cubic modes. As in MindSpore, 'linear' to size 1 without
-    aligned corners reads the first element.
+    Exactly one of `size` and `scale_factor` is given. An axis that keeps its size keeps its
+    elements. As in MindSpore, "linear" to size 1 without aligned corners reads the first element.
 
-    Raises ValueError for arguments that do not fit together.
+    Args:
+        input (Tensor): (N, C, *spatial), with 1 to 3 spatial axes.
+        size (int | tuple[int, ...] | None): The new size: a number, or one for each spatial axis.
+            Default: None.
+        scale_factor (float | tuple[float, ...] | None): The factor: a number, or one for each
+            spatial axis, which gives the size floor(d * scale). Default: None.
+        mode (str): "nearest" (position floor(i s)), "nearest-exact" (floor((i + 1/2) s)), "linear"
+            for one axis, "bilinear" and "bicubic" for two, "trilinear" for three, or "area",
+            adaptive means. Default: "nearest".
+        align_corners (bool | None): Whether corner elements stay in place, for the linear and cubic
+            modes. Default: None.
+        recompute_scale_factor (bool | None): Whether the step between positions follows from the
+            sizes instead of the factor itself. Default: None.
 
-    >>> import mycel as ms
-    >>> x = ms.Tensor([[[1.0, 3.0]]])
-    >>> ms.ops.interpolate(x, size=3, mode="linear", align_corners=True).tolist()
-    [[[1.0, 2.0, 3.0]]]
+    Returns:
+        Tensor: (N, C, *size), in the type of the input.
+
+    Raises:
+        ValueError: For arguments that do not fit together.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.Tensor([[[1.0, 3.0]]])
+        >>> ms.ops.interpolate(x, size=3, mode="linear", align_corners=True).tolist()
+        [[[1.0, 2.0, 3.0]]]
     """
     arguments.optional("interpolate", "align_corners", align_corners, bool)
     arguments.optional("interpolate", "recompute_scale_factor", recompute_scale_factor, bool)
@@ -238,12 +252,27 @@ def upsample(
 ) -> Tensor:
     """Return `interpolate` of the same arguments.
 
-    `input`, `size`, `scale_factor`, `mode`, `align_corners` and `recompute_scale_factor` are its
-    own.
+    Args:
+        input (Tensor): (N, C, *spatial), with 1 to 3 spatial axes.
+        size (int | tuple[int, ...] | None): The new size: a number, or one for each spatial axis.
+            Default: None.
+        scale_factor (float | tuple[float, ...] | None): The factor: a number, or one for each
+            spatial axis, which gives the size floor(d * scale). Default: None.
+        mode (str): "nearest" (position floor(i s)), "nearest-exact" (floor((i + 1/2) s)), "linear"
+            for one axis, "bilinear" and "bicubic" for two, "trilinear" for three, or "area",
+            adaptive means. Default: "nearest".
+        align_corners (bool | None): Whether corner elements stay in place, for the linear and cubic
+            modes. Default: None.
+        recompute_scale_factor (bool | None): Whether the step between positions follows from the
+            sizes instead of the factor itself. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.upsample(ms.Tensor([[[1.0, 3.0]]]), size=4).tolist()
-    [[[1.0, 1.0, 3.0, 3.0]]]
+    Returns:
+        Tensor: (N, C, *size), in the type of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.upsample(ms.Tensor([[[1.0, 3.0]]]), size=4).tolist()
+        [[[1.0, 1.0, 3.0, 3.0]]]
     """
     return interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor)
 
@@ -292,20 +321,28 @@ def _read(columns: Tensor, sizes: tuple[int, ...], places: list[Tensor]) -> tupl
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
-    """Return an input (N, C, [D,] H, W) at the positions of `grid` (N, [D',] H', W', 2 or 3): (N,
-    C, [D',] H', W').
+    """Return an input at the positions of a grid (Jaderberg et al., "Spatial Transformer Networks",
+    2015).
 
-    The last axis of `grid` holds x, y(, z), -1 to 1 from end to end: the centres of the first and
-    last element with `align_corners`, else their outer borders. `mode` is 'bilinear' (trilinear in
-    three dimensions) or 'nearest', with halves to the even side. With `padding_mode` 'zeros'
-    positions outside of the input read 0, with 'border' its border, with 'reflection' its mirror
-    image; with these two the derivative by a position at an end is 0. Jaderberg et al., "Spatial
-    Transformer Networks", 2015.
+    Args:
+        input (Tensor): (N, C, [D,] H, W).
+        grid (Tensor): The positions x, y(, z), from -1 to 1, (N, [D',] H', W', 2 or 3).
+        mode (str): "bilinear" (trilinear in three dimensions) or "nearest", with halves to the even
+            side. Default: "bilinear".
+        padding_mode (str): What positions outside read: "zeros" 0, "border" its border,
+            "reflection" its mirror image; with these two the derivative by a position at an end is
+            0. Default: "zeros".
+        align_corners (bool): Whether -1 and 1 are the centres of the first and last element,
+            instead of their outer borders. Default: None.
 
-    >>> import mycel as ms
-    >>> image, grid = ms.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), ms.Tensor([[[[0.0, 0.0]]]])
-    >>> ms.ops.grid_sample(image, grid).item()
-    2.5
+    Returns:
+        Tensor: (N, C, [D',] H', W').
+
+    Examples:
+        >>> import mycel as ms
+        >>> image, grid = ms.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), ms.Tensor([[[[0.0, 0.0]]]])
+        >>> ms.ops.grid_sample(image, grid).item()
+        2.5
     """
     arguments.optional("grid_sample", "align_corners", align_corners, bool)
     name = "grid_sample"
@@ -401,17 +438,26 @@ def crop_and_resize(
     """Return boxes cut out of images (N, H, W, C) and resized to `crop_size`: (boxes, height,
     width, C).
 
-    `boxes` holds y1, x1, y2, x2, where 0 and 1 are the centres of the first and last pixels; a box
-    may be turned over. `box_indices` says which image each box is cut from. Places outside of the
-    image are `extrapolation_value`. `method` is 'bilinear', 'nearest', or 'bilinear_v2', which cuts
-    boxes at whole pixels of the image's size, resizes from border to border, and repeats the
-    image's edge.
+    Args:
+        image (Tensor): (N, H, W, C).
+        boxes (Tensor): (boxes, 4): y1, x1, y2, x2, where 0 and 1 are the centres of the first and
+            last pixels; a box may be turned over.
+        box_indices (Tensor): Which image each box is cut from, (boxes,).
+        crop_size (tuple[int, int]): The size of the results, (height, width).
+        method (str): 'bilinear', 'nearest', or 'bilinear_v2', which cuts boxes at whole pixels of
+            the image's size, resizes from border to border, and repeats the image's edge. Default:
+            "bilinear".
+        extrapolation_value (float): The value of places outside of the image. Default: 0.0.
 
-    >>> import mycel as ms
-    >>> image = ms.Tensor([[[[1.0], [2.0]], [[3.0], [4.0]]]])
-    >>> boxes = ms.Tensor([[0.0, 0.0, 1.0, 1.0]])
-    >>> ms.ops.crop_and_resize(image, boxes, ms.Tensor([0], ms.int32), (1, 1)).item()
-    2.5
+    Returns:
+        Tensor: (boxes, height, width, C), float32.
+
+    Examples:
+        >>> import mycel as ms
+        >>> image = ms.Tensor([[[[1.0], [2.0]], [[3.0], [4.0]]]])
+        >>> boxes = ms.Tensor([[0.0, 0.0, 1.0, 1.0]])
+        >>> ms.ops.crop_and_resize(image, boxes, ms.Tensor([0], ms.int32), (1, 1)).item()
+        2.5
     """
     name = "crop_and_resize"
     x, box = floating(name, image), floating(name, boxes)

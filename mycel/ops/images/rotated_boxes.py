@@ -106,20 +106,33 @@ def rotated_iou(
     v_threshold: float = 0.0,
     e_threshold: float = 0.0,
 ) -> Tensor:
-    """Return the overlap of rotated rectangles `boxes` (B, N, 5) and `query_boxes` (B, K, 5): (B,
-    N, K), or (B, N) one to one where `is_cross` is off and N = K.
+    """Return the overlap of rotated rectangles.
 
-    A rectangle is (x, y, width, height, angle), or with `trans` (x0, y0, x1, y1, angle), turned
-    about its centre by an angle in degrees from the x to the y axis. `mode` 0 is the shared area
-    over that of the union, 1 over that of `boxes`. Points closer to a line than `v_threshold` or
-    `e_threshold`, and at least the rounding error, lie on it.
+    Args:
+        boxes (Tensor): (B, N, 5).
+        query_boxes (Tensor): (B, K, 5).
+        trans (bool): Whether a rectangle is (x0, y0, x1, y1, angle) instead of (x, y, width,
+            height, angle); it is turned about its centre by an angle in degrees from the x to the y
+            axis. Default: False.
+        mode (int): 0 is the shared area over that of the union, 1 over that of `boxes`. Default: 0.
+        is_cross (bool): Whether every box meets every query box, instead of one to one, where N =
+            K. Default: True.
+        v_threshold (float): The distance below which a point lies on a line, at least the rounding
+            error. Default: 0.0.
+        e_threshold (float): The distance below which a point lies on a line, at least the rounding
+            error. Default: 0.0.
 
-    Raises ShapeError for other shapes.
+    Returns:
+        Tensor: (B, N, K), or (B, N) one to one.
 
-    >>> import mycel as ms
-    >>> box = ms.Tensor([[[0.0, 0.0, 2.0, 2.0, 0.0]]])
-    >>> round(ms.ops.rotated_iou(box, ms.Tensor([[[0.0, 0.0, 2.0, 2.0, 45.0]]])).item(), 4)
-    0.7071
+    Raises:
+        ShapeError: For other shapes.
+
+    Examples:
+        >>> import mycel as ms
+        >>> box = ms.Tensor([[[0.0, 0.0, 2.0, 2.0, 0.0]]])
+        >>> round(ms.ops.rotated_iou(box, ms.Tensor([[[0.0, 0.0, 2.0, 2.0, 45.0]]])).item(), 4)
+        0.7071
     """
     name = "rotated_iou"
     a, b = floating(name, boxes), floating(name, query_boxes)

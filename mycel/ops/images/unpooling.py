@@ -69,13 +69,24 @@ def max_unpool1d(
     """Return the elements of `x` ([N,] C, L) at the positions `indices` that `max_pool1d` found,
     zeros elsewhere.
 
-    `kernel_size`, `stride` (`kernel_size` by default) and `padding` are those of the pooling. The
-    size is (L - 1) stride - 2 padding + kernel_size, unless `output_size` gives another one less
-    than a stride away.
+    Args:
+        x (Tensor): The elements, ([N,] C, *spatial).
+        indices (Tensor): Their positions, of the shape of `x`.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis.
+        stride (int | tuple[int, ...] | None): The step of the windows; None for the window.
+            Default: None.
+        padding (int | tuple[int, ...]): The padding of the windows. Default: 0.
+        output_size (int | tuple[int, ...] | None): The size of the result, less than a stride away
+            from (L - 1) stride - 2 padding + kernel_size, the default. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.max_unpool1d(ms.Tensor([[[2.0, 4.0]]]), ms.Tensor([[[1, 2]]]), 2).tolist()
-    [[[0.0, 2.0, 4.0, 0.0]]]
+    Returns:
+        Tensor: ([N,] C, *output_size).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.max_unpool1d(ms.Tensor([[[2.0, 4.0]]]), ms.Tensor([[[1, 2]]]), 2).tolist()
+        [[[0.0, 2.0, 4.0, 0.0]]]
     """
     return _max_unpool("max_unpool1d", 1, x, indices, kernel_size, stride, padding, output_size)
 
@@ -86,12 +97,24 @@ def max_unpool2d(
     """Return the elements of `x` ([N,] C, H, W) at the positions `indices` in the flattened image
     that `max_pool2d` found, zeros elsewhere.
 
-    `kernel_size`, `stride`, `padding` and `output_size` are those of `max_unpool1d`, as one number
-    or one for each axis.
+    Args:
+        x (Tensor): The elements, ([N,] C, *spatial).
+        indices (Tensor): Their positions, of the shape of `x`.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis.
+        stride (int | tuple[int, ...] | None): The step of the windows; None for the window.
+            Default: None.
+        padding (int | tuple[int, ...]): The padding of the windows. Default: 0.
+        output_size (int | tuple[int, ...] | None): The size of the result, less than a stride away
+            from (L - 1) stride - 2 padding + kernel_size, the default. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.max_unpool2d(ms.Tensor([[[[5.0]]]]), ms.Tensor([[[[3]]]]), 2).tolist()
-    [[[[0.0, 0.0], [0.0, 5.0]]]]
+    Returns:
+        Tensor: ([N,] C, *output_size).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.max_unpool2d(ms.Tensor([[[[5.0]]]]), ms.Tensor([[[[3]]]]), 2).tolist()
+        [[[[0.0, 0.0], [0.0, 5.0]]]]
     """
     return _max_unpool("max_unpool2d", 2, x, indices, kernel_size, stride, padding, output_size)
 
@@ -102,12 +125,24 @@ def max_unpool3d(
     """Return the elements of `x` ([N,] C, D, H, W) at the positions `indices` in the flattened
     volume that `max_pool3d` found, zeros elsewhere.
 
-    `kernel_size`, `stride`, `padding` and `output_size` are those of `max_unpool1d`, as one number
-    or one for each axis.
+    Args:
+        x (Tensor): The elements, ([N,] C, *spatial).
+        indices (Tensor): Their positions, of the shape of `x`.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis.
+        stride (int | tuple[int, ...] | None): The step of the windows; None for the window.
+            Default: None.
+        padding (int | tuple[int, ...]): The padding of the windows. Default: 0.
+        output_size (int | tuple[int, ...] | None): The size of the result, less than a stride away
+            from (L - 1) stride - 2 padding + kernel_size, the default. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.max_unpool3d(ms.Tensor([[[[[5.0]]]]]), ms.Tensor([[[[[7]]]]]), 2).sum().item()
-    5.0
+    Returns:
+        Tensor: ([N,] C, *output_size).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.max_unpool3d(ms.Tensor([[[[[5.0]]]]]), ms.Tensor([[[[[7]]]]]), 2).sum().item()
+        5.0
     """
     return _max_unpool("max_unpool3d", 3, x, indices, kernel_size, stride, padding, output_size)
 
@@ -185,15 +220,28 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Any = None,
 ) -> Any:
-    """Return the largest elements of windows at random places of `input` ([N,] C, H, W), and with
-    `return_indices` also their flat positions.
+    """Return the largest elements of windows at random places.
 
-    Windows are of `kernel_size`. Exactly one of `output_size` and `output_ratio` (in (0, 1)) is
-    given. `_random_samples` (N, C, 2), the u of width and height, replaces random numbers.
+    Exactly one of `output_size` and `output_ratio` is given. ``_random_samples`` (N, C, 2), the u
+    of width and height, replaces random numbers.
 
-    >>> import mycel as ms
-    >>> ms.ops.fractional_max_pool2d(ms.ops.ones((1, 1, 5, 5)), 2, (3, 3)).shape
-    (1, 1, 3, 3)
+    Args:
+        input (Tensor): ([N,] C, H, W).
+        kernel_size (int | tuple[int, ...]): The size of the windows.
+        output_size (int | tuple[int, ...] | None): The number of windows along each axis. Default:
+            None.
+        output_ratio (float | tuple[float, ...] | None): That number over the input's size, in (0,
+            1). Default: None.
+        return_indices (bool): Whether the flat positions are returned as well. Default: False.
+
+    Returns:
+        Tensor | tuple[Tensor, Tensor]: The elements, ([N,] C, H', W'), and with `return_indices`
+            their positions.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.fractional_max_pool2d(ms.ops.ones((1, 1, 5, 5)), 2, (3, 3)).shape
+        (1, 1, 3, 3)
     """
     arguments.flag("fractional_max_pool2d", "return_indices", return_indices)
     name = "fractional_max_pool2d"
@@ -209,15 +257,28 @@ def fractional_max_pool3d(
     return_indices: bool = False,
     _random_samples: Any = None,
 ) -> Any:
-    """Return the largest elements of windows at random places of `input` ([N,] C, D, H, W), and
-    with `return_indices` also their flat positions.
+    """Return the largest elements of windows at random places.
 
-    Windows are of `kernel_size`. Exactly one of `output_size` and `output_ratio` (in (0, 1)) is
-    given. `_random_samples` (N, C, 3), the u of depth, height and width, replaces random numbers.
+    Exactly one of `output_size` and `output_ratio` is given. ``_random_samples`` (N, C, 3), the u
+    of depth, height and width, replaces random numbers.
 
-    >>> import mycel as ms
-    >>> ms.ops.fractional_max_pool3d(ms.ops.ones((1, 1, 5, 5, 5)), 2, (3, 3, 3)).shape
-    (1, 1, 3, 3, 3)
+    Args:
+        input (Tensor): ([N,] C, D, H, W).
+        kernel_size (int | tuple[int, ...]): The size of the windows.
+        output_size (int | tuple[int, ...] | None): The number of windows along each axis. Default:
+            None.
+        output_ratio (float | tuple[float, ...] | None): That number over the input's size, in (0,
+            1). Default: None.
+        return_indices (bool): Whether the flat positions are returned as well. Default: False.
+
+    Returns:
+        Tensor | tuple[Tensor, Tensor]: The elements, ([N,] C, D', H', W'), and with
+            `return_indices` their positions.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.fractional_max_pool3d(ms.ops.ones((1, 1, 5, 5, 5)), 2, (3, 3, 3)).shape
+        (1, 1, 3, 3, 3)
     """
     arguments.flag("fractional_max_pool3d", "return_indices", return_indices)
     name = "fractional_max_pool3d"

@@ -48,23 +48,34 @@ def _without(name: str, mend: str, **given: Any) -> None:
 
 class PagedAttention(Primitive):
     """Attention of one new token for each sequence to keys and values that lie in blocks of a
-    cache. Kwon et al., 2023.
+    cache.
 
-    `head_num` is the number of heads of queries and `kv_head_num` that of keys; `scale_value`
-    multiplies scores. `kv_cache_quant_mode`, `mask_mode` and `mla_v_dim` must be left as they are.
+    Kwon et al., 2023.
 
     It is called with query (sequences, heads, size), or with heads joined, key and value caches
     (blocks, tokens, kv_heads, size), `block_tables` (sequences, blocks), the blocks of each
     sequence in order, and `context_lens` (sequences,). Caches of int8 are restored as (x +
     antiquant_offset) * antiquant_scale; both are (2, kv_heads * size), a row for keys and one for
     values. `alibi_mask` is added to the scores: (sequences, tokens) or (sequences, heads, 1,
-    tokens). Raises ValueError for other modes and masks.
+    tokens).
 
-    >>> import mycel as ms
-    >>> cache = ms.Tensor([[[[9.0]], [[9.0]]], [[[1.0]], [[2.0]]]])
-    >>> attend, query = ms.ops.PagedAttention(1, 1.0, 1), ms.Tensor([[[0.0]]])
-    >>> attend(query, cache, cache, ms.Tensor([[1]]), ms.Tensor([2])).ravel().tolist()
-    [1.5]
+    Args:
+        head_num (int): The number of heads of queries.
+        scale_value (float): The factor of the scores.
+        kv_head_num (int): The number of heads of keys.
+        kv_cache_quant_mode (str): Must be left as it is. Default: "DEFAULT".
+        mask_mode (str): Must be left as it is. Default: "MASK_DEFAULT".
+        mla_v_dim (int): Must be left as it is. Default: 0.
+
+    Raises:
+        ValueError: For other modes and masks.
+
+    Examples:
+        >>> import mycel as ms
+        >>> cache = ms.Tensor([[[[9.0]], [[9.0]]], [[[1.0]], [[2.0]]]])
+        >>> attend, query = ms.ops.PagedAttention(1, 1.0, 1), ms.Tensor([[[0.0]]])
+        >>> attend(query, cache, cache, ms.Tensor([[1]]), ms.Tensor([2])).ravel().tolist()
+        [1.5]
     """
 
     def __init__(
@@ -123,15 +134,19 @@ class PagedAttentionMask(Primitive):
     """`PagedAttention` whose call takes a bias for every head, `alibi_mask` (sequences, heads, 1,
     tokens), as its last argument.
 
-    `head_num`, `scale_value`, `kv_head_num` and `kv_cache_quant_mode` are those of
-    `PagedAttention`.
+    Args:
+        head_num (int): The number of heads of queries.
+        scale_value (float): The factor of the scores.
+        kv_head_num (int): The number of heads of keys.
+        kv_cache_quant_mode (str): Must be left as it is. Default: "DEFAULT".
 
-    >>> import mycel as ms
-    >>> cache, query = ms.Tensor([[[[1.0]], [[2.0]]]]), ms.Tensor([[[0.0]]])
-    >>> attend, bias = ms.ops.PagedAttentionMask(1, 1.0, 1), ms.Tensor([[[[0.0, -1e30]]]])
-    >>> found = attend(query, cache, cache, ms.Tensor([[0]]), ms.Tensor([2]), alibi_mask=bias)
-    >>> found.ravel().tolist()
-    [1.0]
+    Examples:
+        >>> import mycel as ms
+        >>> cache, query = ms.Tensor([[[[1.0]], [[2.0]]]]), ms.Tensor([[[0.0]]])
+        >>> attend, bias = ms.ops.PagedAttentionMask(1, 1.0, 1), ms.Tensor([[[[0.0, -1e30]]]])
+        >>> found = attend(query, cache, cache, ms.Tensor([[0]]), ms.Tensor([2]), alibi_mask=bias)
+        >>> found.ravel().tolist()
+        [1.0]
     """
 
     def __init__(

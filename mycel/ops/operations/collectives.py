@@ -227,6 +227,12 @@ class AlltoAll(
 ):
     """The parts of tensors for this process, joined along `concat_dim`, where each process cuts its
     tensor along `split_dim` into a part for each other one.
+
+    Args:
+        split_count (int): The number of parts, one for each process.
+        split_dim (int): The axis that is cut.
+        concat_dim (int): The axis along which parts are joined.
+        group (str | None): The name of the group of processes. Default: "hccl_world_group".
     """
 
 
@@ -297,7 +303,14 @@ def _receive(p: Any, *_: Any) -> Tensor:
 class Send(Primitive, compute=_send, sr_tag=NEEDED, dest_rank=NEEDED, group=WORLD, group_back=WORLD):
     """A message with a tensor to the process `dest_rank`.
 
-    Raises ValueError where that is this process, which has no other end.
+    Args:
+        sr_tag (int): A number that tells messages apart.
+        dest_rank (int): The process that receives.
+        group (str | None): The name of the group of processes. Default: "hccl_world_group".
+        group_back (str): Has no effect. Default: "hccl_world_group".
+
+    Raises:
+        ValueError: If the other process is this one, which has no other end.
     """
 
 
@@ -315,7 +328,16 @@ class Receive(
 ):
     """The tensor that the process `src_rank` sent.
 
-    Raises ValueError where that is this process, which has no other end.
+    Args:
+        sr_tag (int): A number that tells messages apart.
+        src_rank (int): The process that sends.
+        shape (Sequence[int]): The shape of the tensor.
+        dtype (DType): The element type of the tensor.
+        group (str | None): The name of the group of processes. Default: "hccl_world_group".
+        group_back (str): Has no effect. Default: "hccl_world_group".
+
+    Raises:
+        ValueError: If the other process is this one, which has no other end.
     """
 
 
@@ -385,6 +407,14 @@ class BatchISendIRecv(
     tensor that is sent.
 
     A process may send to itself.
+
+    Args:
+        op_types (Sequence[str]): What is done for each: "isend" or "irecv".
+        remote_ranks (Sequence[int]): The other end of each.
+        receive_shapes (Sequence[tuple[int, ...]]): The shapes of the tensors that are received.
+            Default: None.
+        receive_dtypes (Sequence[DType]): Their element types. Default: None.
+        group (str | None): The name of the group of processes. Default: "hccl_world_group".
     """
 
 
@@ -450,6 +480,14 @@ class NeighborExchange(
     `send_rank_ids`.
 
     A process may be its own neighbour.
+
+    Args:
+        send_rank_ids (list[int]): The processes that get something.
+        recv_rank_ids (list[int]): The processes that something comes from.
+        recv_shapes (tuple[tuple[int, ...], ...]): The shapes of what comes.
+        send_shapes (tuple[tuple[int, ...], ...]): The shapes of what is sent.
+        recv_type (DType): The element type of what comes.
+        group (str | None): The name of the group of processes. Default: "hccl_world_group".
     """
 
 
@@ -545,8 +583,18 @@ class NeighborExchangeV2(
     """An image (N, C, H, W) with the borders that neighbours sent; they get borders of this
     process's image.
 
-    Ranks are those of the eight directions, clockwise from the top, -1 for none; lengths are those
-    of top, bottom, left and right. Borders that nobody sends are zeros.
+    Borders that nobody sends are zeros.
+
+    Args:
+        send_rank_ids (list[int]): The ranks in the eight directions, clockwise from the top, -1 for
+            none.
+        send_lens (list[int]): The widths of the borders that are sent, at top, bottom, left and
+            right.
+        recv_rank_ids (list[int]): The ranks in the eight directions, clockwise from the top, -1 for
+            none.
+        recv_lens (list[int]): The widths of the borders that come, at top, bottom, left and right.
+        data_format (str): Must be "NCHW".
+        group (str | None): The name of the group of processes. Default: "hccl_world_group".
     """
 
 

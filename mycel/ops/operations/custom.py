@@ -125,30 +125,38 @@ class Custom(Primitive):
     """An operation of the user's own: ``Custom(func, out_shape, out_dtype, func_type,
     bprop)(*inputs)``.
 
-    With `func_type` "pyfunc", `func` takes the inputs as NumPy arrays and returns an array or
-    several. With "hybrid" it is a function over elements under `kernel`, which is compiled as
+    With "hybrid" the function is one over elements under `kernel`, which is compiled as
     `mycel.te.operator` does; shape and type need not be declared, and it has a derivative without
-    `bprop`. With "aot" it is a string ``path:name`` of a function in a shared library, or in a
-    source of C or C++, which is compiled where there is a compiler: ``int name(int nparam, void
-    **params, int *ndims, int64_t **shapes, const char **dtypes, void *stream, void *extra)``, which
-    fills the outputs that follow the inputs in `params` and returns 0. Inputs that are Python
-    numbers, or tuples of them, are float32, int64 or bool; `stream` and `extra` are null.
+    `bprop`. With "pyfunc" it takes the inputs as NumPy arrays and returns an array or several. With
+    "aot" it is a string ``path:name`` of a function in a shared library, or in a source of C or
+    C++, which is compiled where there is a compiler: ``int name(int nparam, void **params, int
+    *ndims, int64_t **shapes, const char **dtypes, void *stream, void *extra)``, which fills the
+    outputs that follow the inputs in `params` and returns 0. Inputs that are Python numbers, or
+    tuples of them, are float32, int64 or bool; `stream` and `extra` are null.
 
-    `out_shape` and `out_dtype` are a shape and an element type, tuples of them for several results,
-    or functions of the shapes and types of the inputs. `bprop` gets the inputs, the result and its
-    gradient, and returns a gradient, or None, for each input. `reg_info`, from `CustomRegOp`,
-    limits the element types of the inputs.
+    Args:
+        func (Callable[..., Any] | str): The function, or "path:name" of one in a library or source.
+        out_shape (tuple[int, ...] | Callable[..., Any] | None): The shape of the result, a tuple of
+            them, or a function of the inputs' shapes. Default: None.
+        out_dtype (DType | Callable[..., Any] | None): The element type of the result, a tuple of
+            them, or a function of the inputs' types. Default: None.
+        func_type (str): "hybrid", "pyfunc" or "aot". Default: "pyfunc".
+        bprop (Callable[..., Any] | None): Gets the inputs, the result and its gradient, and returns
+            a gradient, or None, for each input. Default: None.
+        reg_info (Any): Limits the element types of the inputs; from `CustomRegOp`. Default: None.
 
-    Raises TypeError and ValueError for arguments and results that do not fit, RuntimeError where a
-    library function does not return 0, and Unsupported for other kinds of functions, and where a
-    gradient comes without a `bprop`.
+    Raises:
+        TypeError, ValueError: For arguments and results that do not fit.
+        RuntimeError: If a library function does not return 0.
+        Unsupported: For other kinds of functions, and where a gradient comes without a `bprop`.
 
-    >>> import mycel as ms
-    >>> same = (lambda s: s, lambda d: d)
-    >>> twice = ms.ops.Custom(lambda x: x * 2, *same, bprop=lambda x, out, dout: (dout * 2,))
-    >>> x = ms.Tensor([1.0, 2.0])
-    >>> twice(x).tolist(), ms.grad(lambda x: twice(x).sum())(x).tolist()
-    ([2.0, 4.0], [2.0, 2.0])
+    Examples:
+        >>> import mycel as ms
+        >>> same = (lambda s: s, lambda d: d)
+        >>> twice = ms.ops.Custom(lambda x: x * 2, *same, bprop=lambda x, out, dout: (dout * 2,))
+        >>> x = ms.Tensor([1.0, 2.0])
+        >>> twice(x).tolist(), ms.grad(lambda x: twice(x).sum())(x).tolist()
+        ([2.0, 4.0], [2.0, 2.0])
     """
 
     def __init__(
@@ -290,17 +298,27 @@ def _call_library(title: str, function: Any, inputs: list[Any], outputs: list[An
 class PyFunc(Primitive):
     """A Python function of NumPy arrays (Python numbers where the shape is empty) as an operation.
 
-    `fn` is the function. `in_types` and `in_shapes` are the element types and shapes of its inputs,
-    `out_types` and `out_shapes` those of the tuple of its results. `stateful` has no effect: the
-    function is called each time, in the order of the program. Raises TypeError and ValueError where
-    inputs or results are not as declared, and Unsupported where a gradient gets there; `Custom`
-    takes a derivative.
+    `Custom` takes a derivative.
 
-    >>> import mycel as ms
-    >>> kinds, shapes = [ms.float32] * 2, [(2,)] * 2
-    >>> total = ms.ops.PyFunc(lambda x, y: (x + y,), kinds, shapes, [ms.float32], [(2,)])
-    >>> total(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0]))[0].tolist()
-    [4.0, 6.0]
+    Args:
+        fn (Callable[..., Any]): The function.
+        in_types (Sequence[DType]): The element types of the inputs.
+        in_shapes (Sequence[tuple[int, ...]]): The shapes of the inputs.
+        out_types (Sequence[DType]): The element types of the results.
+        out_shapes (Sequence[tuple[int, ...]]): The shapes of the results.
+        stateful (bool): Has no effect: the function is called each time, in the order of the
+            program. Default: True.
+
+    Raises:
+        TypeError, ValueError: If inputs or results are not as declared.
+        Unsupported: If a gradient gets there.
+
+    Examples:
+        >>> import mycel as ms
+        >>> kinds, shapes = [ms.float32] * 2, [(2,)] * 2
+        >>> total = ms.ops.PyFunc(lambda x, y: (x + y,), kinds, shapes, [ms.float32], [(2,)])
+        >>> total(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0]))[0].tolist()
+        [4.0, 6.0]
     """
 
     def __init__(

@@ -21,22 +21,26 @@ class CustomOpBuilder:
 
     Sources define a module by Python's own interface, or by pybind11's where it is installed.
     Sources against MindSpore's headers cannot be built here: `build` and `load` raise Unsupported
-    for them, for the backend "Ascend", and where no compiler is found. Raises TypeError for a name
-    or sources that are no text, ValueError for a `backend` that is neither "CPU" nor "Ascend".
+    for them, for the backend "Ascend", and where no compiler is found.
 
     Args:
-        name: The name of the module.
-        sources: The path of a source file, or a list of them.
-        backend: "CPU" or "Ascend"; None for the present one.
-        include_paths: Folders of headers.
-        cflags: Options of the compiler.
-        ldflags: Options of the linker.
-        kwargs: `build_dir`, the folder of the library; by default one that ends with the process.
-            MindSpore's others, for Ascend and graph mode, are refused where they are set.
+        name (str): The name of the module.
+        sources (str | list[str]): The path of a source file, or a list of them.
+        backend (str | None): "CPU" or "Ascend"; None for the present one. Default: None.
+        include_paths (str | Sequence[str] | None): Folders of headers. Default: None.
+        cflags (str | None): Options of the compiler. Default: None.
+        ldflags (str | None): Options of the linker. Default: None.
+        **kwargs (Any): `build_dir`, the folder of the library; by default one that ends with the
+            process. MindSpore's others, for Ascend and graph mode, are refused where they are set.
 
-    >>> import mycel as ms
-    >>> ms.ops.CustomOpBuilder("mine", "mine.cpp", backend="CPU").get_sources()
-    ['mine.cpp']
+    Raises:
+        TypeError: For a name or sources that are no text.
+        ValueError: For a `backend` that is neither "CPU" nor "Ascend".
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.CustomOpBuilder("mine", "mine.cpp", backend="CPU").get_sources()
+        ['mine.cpp']
     """
 
     def __init__(

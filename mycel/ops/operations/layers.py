@@ -292,6 +292,23 @@ class Conv2D(
 ):
     """The convolution of (N, C_in, H, W) with a weight (C_out, C_in / group, KH, KW), as
     `mycel.ops.conv2d` computes it.
+
+    Args:
+        out_channel (int): The number of channels of the result.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis.
+        mode (int): Must be 1, cross-correlation. Default: 1.
+        pad_mode (str): "valid" (no padding), "same" (ceil(size / stride) positions) or "pad".
+            Default: "valid".
+        pad (int | tuple[int, ...]): The padding of each side with `pad_mode` "pad": an int, or one
+            for each side. Default: 0.
+        stride (int | tuple[int, ...]): The step of the window: an int, or one for each spatial
+            axis. Default: 1.
+        dilation (int | tuple[int, ...]): The distance of the elements of the window: an int, or one
+            for each spatial axis. Default: 1.
+        group (str | None): The number of groups into which the channels are divided. Default: 1.
+        data_format (str): The order of the axes: "NCHW" or, where it is served, "NHWC" (of volumes
+            "NCDHW"). Default: "NCHW".
     """
 
 
@@ -310,6 +327,23 @@ class Conv3D(
 ):
     """The convolution of (N, C_in, D, H, W) with a weight (C_out, C_in / group, KD, KH, KW), as
     `mycel.ops.conv3d` computes it.
+
+    Args:
+        out_channel (int): The number of channels of the result.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis.
+        mode (int): Must be 1, cross-correlation. Default: 1.
+        pad_mode (str): "valid" (no padding), "same" (ceil(size / stride) positions) or "pad".
+            Default: "valid".
+        pad (int | tuple[int, ...]): The padding of each side with `pad_mode` "pad": an int, or one
+            for each side. Default: 0.
+        stride (int | tuple[int, ...]): The step of the window: an int, or one for each spatial
+            axis. Default: 1.
+        dilation (int | tuple[int, ...]): The distance of the elements of the window: an int, or one
+            for each spatial axis. Default: 1.
+        group (str | None): The number of groups into which the channels are divided. Default: 1.
+        data_format (str): The order of the axes: "NCHW" or, where it is served, "NHWC" (of volumes
+            "NCDHW"). Default: "NCDHW".
     """
 
 
@@ -343,6 +377,24 @@ class Conv2DTranspose(
 ):
     """The gradient of `Conv2D` by its input; called with the gradient of its output, the weight,
     and the shape of the input.
+
+    Args:
+        out_channel (int): The number of channels of the result.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis.
+        pad_mode (str): "valid" (no padding), "same" (ceil(size / stride) positions) or "pad".
+            Default: "valid".
+        pad (int | tuple[int, ...]): The padding of each side with `pad_mode` "pad": an int, or one
+            for each side. Default: 0.
+        pad_list (int | tuple[int, ...] | None): Has no effect beside `pad`. Default: None.
+        mode (int): Must be 1, cross-correlation. Default: 1.
+        stride (int | tuple[int, ...]): The step of the window: an int, or one for each spatial
+            axis. Default: 1.
+        dilation (int | tuple[int, ...]): The distance of the elements of the window: an int, or one
+            for each spatial axis. Default: 1.
+        group (str | None): The number of groups into which the channels are divided. Default: 1.
+        data_format (str): The order of the axes: "NCHW" or, where it is served, "NHWC" (of volumes
+            "NCDHW"). Default: "NCHW".
     """
 
 
@@ -363,6 +415,24 @@ class Conv2DBackpropInput(
 ):
     """The gradient of `Conv2D` by its input; called with the gradient of its output, the weight,
     and the shape of the input.
+
+    Args:
+        out_channel (int): The number of channels of the result.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis.
+        pad_mode (str): "valid" (no padding), "same" (ceil(size / stride) positions) or "pad".
+            Default: "valid".
+        pad (int | tuple[int, ...]): The padding of each side with `pad_mode` "pad": an int, or one
+            for each side. Default: 0.
+        pad_list (int | tuple[int, ...] | None): Has no effect beside `pad`. Default: None.
+        mode (int): Must be 1, cross-correlation. Default: 1.
+        stride (int | tuple[int, ...]): The step of the window: an int, or one for each spatial
+            axis. Default: 1.
+        dilation (int | tuple[int, ...]): The distance of the elements of the window: an int, or one
+            for each spatial axis. Default: 1.
+        group (str | None): The number of groups into which the channels are divided. Default: 1.
+        data_format (str): The order of the axes: "NCHW" or, where it is served, "NHWC" (of volumes
+            "NCDHW"). Default: "NCHW".
     """
 
 
@@ -392,7 +462,18 @@ class MaxPool(
     pad_mode=word("valid", "same", "pad", "VALID", "SAME", "PAD"),
     data_format=one_of("NCHW", "NHWC"),
 ):
-    """The largest element of each window of (N, C, H, W)."""
+    """The largest element of each window of (N, C, H, W).
+
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis. Default: 1.
+        strides (int | tuple[int, ...]): The step of the window: an int, or one for each spatial
+            axis. Default: 1.
+        pad_mode (str): "valid" (no padding) or "same" (ceil(size / stride) positions); of volumes
+            also "pad". Default: "valid".
+        data_format (str): The order of the axes: "NCHW" or, where it is served, "NHWC" (of volumes
+            "NCDHW"). Default: "NCHW".
+    """
 
 
 class AvgPool(
@@ -403,7 +484,18 @@ class AvgPool(
     pad_mode=word("VALID", "SAME", "valid", "same"),
     data_format=word("NCHW", "NHWC"),
 ):
-    """The mean of each window of (N, C, H, W), without the zeros around the image."""
+    """The mean of each window of (N, C, H, W), without the zeros around the image.
+
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis. Default: 1.
+        strides (int | tuple[int, ...]): The step of the window: an int, or one for each spatial
+            axis. Default: 1.
+        pad_mode (str): "valid" (no padding) or "same" (ceil(size / stride) positions); of volumes
+            also "pad". Default: "VALID".
+        data_format (str): The order of the axes: "NCHW" or, where it is served, "NHWC" (of volumes
+            "NCDHW"). Default: "NCHW".
+    """
 
 
 class MaxPool3D(
@@ -416,7 +508,21 @@ class MaxPool3D(
     ceil_mode=optional(False),
     data_format=one_of("NCDHW"),
 ):
-    """The largest element of each window of (N, C, D, H, W)."""
+    """The largest element of each window of (N, C, D, H, W).
+
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis. Default: 1.
+        strides (int | tuple[int, ...]): The step of the window: an int, or one for each spatial
+            axis. Default: 1.
+        pad_mode (str): "valid" (no padding) or "same" (ceil(size / stride) positions); of volumes
+            also "pad". Default: "VALID".
+        pad_list (int | tuple[int, ...] | None): The padding with `pad_mode` "pad": an int, or one
+            for each axis or each side. Default: 0.
+        ceil_mode (bool): Whether the last window may extend beyond the end. Default: False.
+        data_format (str): The order of the axes: "NCHW" or, where it is served, "NHWC" (of volumes
+            "NCDHW"). Default: "NCDHW".
+    """
 
 
 def _averaged(p: Any, x: Any) -> Tensor:
@@ -447,6 +553,22 @@ class AvgPool3D(
 ):
     """The mean of each window of (N, C, D, H, W); with `count_include_pad` the zeros around it
     count as elements.
+
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis. Default: 1.
+        strides (int | tuple[int, ...]): The step of the window: an int, or one for each spatial
+            axis. Default: 1.
+        pad_mode (str): "valid" (no padding), "same" (ceil(size / stride) positions) or "pad".
+            Default: "valid".
+        pad (int | tuple[int, ...]): The padding of each side with `pad_mode` "pad": an int, or one
+            for each side. Default: 0.
+        ceil_mode (bool): Whether the last window may extend beyond the end. Default: False.
+        count_include_pad (bool): Whether zeros of the padding count in the averages. Default: True.
+        divisor_override (int | None): What sums are divided by instead of the size of the window.
+            Default: 0.
+        data_format (str): The order of the axes: "NCHW" or, where it is served, "NHWC" (of volumes
+            "NCDHW"). Default: "NCDHW".
     """
 
 

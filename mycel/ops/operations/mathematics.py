@@ -361,7 +361,14 @@ class HistogramFixedWidth(Primitive, compute=_histogram, nbins=integer(at_least=
 
 
 class Median(Primitive, compute=_median, global_median=False, axis=0, keep_dims=False, ignore_nan=False):
-    """The lower median along an axis, or of all elements, and its position."""
+    """The lower median along an axis, or of all elements, and its position.
+
+    Args:
+        global_median (bool): Whether it is that of all elements. Default: False.
+        axis (int): The axis. Default: 0.
+        keep_dims (bool): Whether reduced axes stay with size 1. Default: False.
+        ignore_nan (bool): Whether NaN are left out. Default: False.
+    """
 
 
 class NthElement(Primitive, compute=_nth, reverse=False, inputs=(Tensor, WHOLE)):
@@ -408,6 +415,16 @@ class FFTWithSize(
 ):
     """The Fourier transform over the last `signal_ndim` axes of complex or real signals, or its
     inverse.
+
+    Args:
+        signal_ndim (int): The number of axes, 1 to 3.
+        inverse (bool): Whether it is the inverse.
+        real (bool): Whether the signals are real.
+        norm (str): "backward", "forward" or "ortho". Default: "backward".
+        onesided (bool): Whether the spectrum of real signals has the frequencies that are not
+            negative alone. Default: True.
+        signal_sizes (tuple[int, ...]): The sizes of real signals that an inverse gives. Default:
+            ().
     """
 
 
@@ -454,7 +471,15 @@ class TripletMarginLoss(
     reduction=one_of("mean", "none", "sum"),
     inputs=(Tensor, Tensor, Tensor, Tensor),
 ):
-    """The loss max(d(x, positive) - d(x, negative) + margin, 0), where the margin is a tensor."""
+    """The loss max(d(x, positive) - d(x, negative) + margin, 0), where the margin is a tensor.
+
+    Args:
+        p (float): The order of the norm. Default: 2.
+        swap (bool): Whether the smaller of d(x, negative) and d(positive, negative) counts.
+            Default: False.
+        eps (float): Added to the difference. Default: 1e-06.
+        reduction (str): How the losses are joined: "mean", "sum" or "none". Default: "mean".
+    """
 
 
 __all__.extend(operations_of(globals()))

@@ -15,17 +15,26 @@ __all__ = ["Morph"]
 class Morph(Primitive):
     """An operation that calls ``fn(*inputs)`` on tensors.
 
-    Unlike the function of `Custom`, `fn` is compiled, and differentiated without a `bprop_fn`. If
-    that is given, it is called as ``bprop_fn(*inputs, output, gradient)`` and returns the
-    gradients. `infer_shape` and `infer_dtype` are kept as attributes; shapes and types are those of
-    the result of `fn`. It works in every mode, where MindSpore has it in graph mode alone.
+    Unlike the function of `Custom`, `fn` is compiled. It works in every mode, where MindSpore has
+    it in graph mode alone.
 
-    Raises TypeError for arguments that are not functions.
+    Args:
+        fn (Callable[..., Any]): The function.
+        infer_shape (Callable[..., Any] | None): Kept as an attribute; shapes and types are those of
+            the result of `fn`.
+        infer_dtype (Callable[..., Any] | None): Kept as an attribute; shapes and types are those of
+            the result of `fn`.
+        bprop_fn (Callable[..., Any] | None): Called as ``bprop_fn(*inputs, output, gradient)``,
+            returns the gradients; None to differentiate `fn`. Default: None.
 
-    >>> import mycel as ms
-    >>> twice = ms.ops.Morph(lambda x: x * 2, lambda shape: shape, lambda kind: kind)
-    >>> ms.grad(lambda x: (twice(x) ** 2).sum())(ms.Tensor([1.0, 3.0])).tolist()
-    [8.0, 24.0]
+    Raises:
+        TypeError: For arguments that are not functions.
+
+    Examples:
+        >>> import mycel as ms
+        >>> twice = ms.ops.Morph(lambda x: x * 2, lambda shape: shape, lambda kind: kind)
+        >>> ms.grad(lambda x: (twice(x) ** 2).sum())(ms.Tensor([1.0, 3.0])).tolist()
+        [8.0, 24.0]
     """
 
     def __init__(

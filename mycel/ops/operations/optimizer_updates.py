@@ -97,7 +97,15 @@ class ApplyAdamWithAmsgrad(
     epsilon=1e-8,
     **LOCK,
 ):
-    """Adam with the largest second moment (Reddi et al., 2018)."""
+    """Adam with the largest second moment (Reddi et al., 2018).
+
+    Args:
+        beta1 (float | Tensor): The weight of the running average of the gradient. Default: 0.9.
+        beta2 (float | Tensor): The weight of the running average of the squared gradient. Default:
+            0.999.
+        epsilon (float): Added to the denominator. Default: 1e-08.
+        use_locking (bool): Has no effect. Default: False.
+    """
 
 
 class ApplyAdamWithAmsgradV2(
@@ -230,7 +238,14 @@ class SparseApplyAdagradV2(
     **LOCK,
     update_slots=True,
 ):
-    """AdaGrad of rows with `epsilon` added to the root."""
+    """AdaGrad of rows with `epsilon` added to the root.
+
+    Args:
+        lr (float | Tensor): The learning rate.
+        epsilon (float): Added to the denominator.
+        use_locking (bool): Has no effect. Default: False.
+        update_slots (bool): Whether the accumulator is updated. Default: True.
+    """
 
 
 class ApplyAdagradDA(
@@ -315,7 +330,14 @@ class SparseApplyRMSProp(
     epsilon=real(),
     **LOCK,
 ):
-    """RMSProp of rows."""
+    """RMSProp of rows.
+
+    Args:
+        rho (float): The weight of the running average.
+        momentum (float): The weight of the steps before.
+        epsilon (float): Added to the denominator.
+        use_locking (bool): Has no effect. Default: False.
+    """
 
 
 class ApplyFtrl(
@@ -346,7 +368,15 @@ class FusedSparseFtrl(
     lr_power=real(at_most=0),
     **LOCK,
 ):
-    """Follow the regularized leader, of rows."""
+    """Follow the regularized leader, of rows.
+
+    Args:
+        lr (float | Tensor): The learning rate.
+        l1 (float): The strength of the L1 regularisation.
+        l2 (float): The strength of the L2 regularisation.
+        lr_power (float): The power of the learning rate, at most 0.
+        use_locking (bool): Has no effect. Default: False.
+    """
 
 
 class SparseApplyFtrl(
@@ -363,7 +393,15 @@ class SparseApplyFtrl(
     lr_power=real(at_most=0),
     **LOCK,
 ):
-    """Follow the regularized leader, of rows."""
+    """Follow the regularized leader, of rows.
+
+    Args:
+        lr (float | Tensor): The learning rate.
+        l1 (float): The strength of the L1 regularisation.
+        l2 (float): The strength of the L2 regularisation.
+        lr_power (float): The power of the learning rate, at most 0.
+        use_locking (bool): Has no effect. Default: False.
+    """
 
 
 class SparseApplyFtrlV2(
@@ -382,6 +420,14 @@ class SparseApplyFtrlV2(
 ):
     """Follow the regularized leader, of rows, with ``2 * l2_shrinkage * var`` added to the gradient
     of `linear`.
+
+    Args:
+        lr (float | Tensor): The learning rate.
+        l1 (float): The strength of the L1 regularisation.
+        l2 (float): The strength of the L2 regularisation.
+        l2_shrinkage (float): The factor of the shrinkage.
+        lr_power (float): The power of the learning rate, at most 0.
+        use_locking (bool): Has no effect. Default: False.
     """
 
 

@@ -215,14 +215,22 @@ class BasicLSTMCell(
     """One step of an LSTM: called with (x, h, c, w, b), it gives the next c and h, the gates i, j,
     f and o, and tanh(c).
 
-    `w` (inputs + hidden, 4 * hidden) has its columns in the order of the gates; `forget_bias` is
-    added to f's. Hochreiter and Schmidhuber, 1997.
+    `w` (inputs + hidden, 4 * hidden) has its columns in the order of the gates. Hochreiter and
+    Schmidhuber, 1997.
 
-    >>> import mycel as ms
-    >>> x, state = ms.ops.ones((1, 3)), ms.ops.zeros((1, 2))
-    >>> w, b = ms.ops.zeros((5, 8)), ms.ops.zeros(8)
-    >>> ms.ops.BasicLSTMCell()(x, state, state, w, b)[0].tolist()
-    [[0.0, 0.0]]
+    Args:
+        keep_prob (float): Must be 1. Default: 1.0.
+        forget_bias (float): Added to the gate f. Default: 1.0.
+        state_is_tuple (bool): Has no effect. Default: True.
+        activation (str | Cell | Callable[[Tensor], Tensor] | None): Must be "tanh". Default:
+            "tanh".
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, state = ms.ops.ones((1, 3)), ms.ops.zeros((1, 2))
+        >>> w, b = ms.ops.zeros((5, 8)), ms.ops.zeros(8)
+        >>> ms.ops.BasicLSTMCell()(x, state, state, w, b)[0].tolist()
+        [[0.0, 0.0]]
     """
 
 
@@ -244,12 +252,28 @@ class DynamicRNN(
     """An LSTM over (time, batch, inputs): called with (x, w, b, None, init_h, init_c), it gives y,
     h, c, i, j, f, o and tanh(c) at all times.
 
-    `w` (inputs + hidden, 4 * hidden) has its columns in the order of the gates i, j, f and o;
-    `forget_bias` is added to f's. States are (1, batch, hidden). Results have the type of `b`.
+    States are (1, batch, hidden). `w` (inputs + hidden, 4 * hidden) has its columns in the order of
+    the gates i, j, f and o. Results have the type of `b`.
 
-    >>> import mycel as ms
-    >>> ms.ops.DynamicRNN()(ms.ops.ones((5, 1, 3)), ms.ops.zeros((5, 8)), ms.ops.zeros(8))[0].shape
-    (5, 1, 2)
+    Args:
+        cell_type (str): Must be "LSTM". Default: "LSTM".
+        direction (str): Must be "UNIDIRECTIONAL". Default: "UNIDIRECTIONAL".
+        cell_depth (int): Must be 1. Default: 1.
+        use_peephole (bool): Must be False. Default: False.
+        keep_prob (float): Must be 1. Default: 1.0.
+        cell_clip (float): Must be -1. Default: -1.0.
+        num_proj (int): Must be 0. Default: 0.
+        time_major (bool): Must be True. Default: True.
+        activation (str | Cell | Callable[[Tensor], Tensor] | None): Must be "tanh". Default:
+            "tanh".
+        forget_bias (float): Added to the gate f. Default: 0.0.
+        is_training (bool): Has no effect on results. Default: True.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.DynamicRNN()(ms.ops.ones((5, 1, 3)), ms.ops.zeros((5, 8)), ms.ops.zeros(8))[
+        ...     0].shape
+        (5, 1, 2)
     """
 
 
@@ -271,14 +295,28 @@ class DynamicGRUV2(
     bias_hidden, None, init_h).
 
     Results are y, h, the update and reset gates, the new state, and the part of the new state that
-    comes from h, at all times. Weights (inputs or hidden, 3 * hidden) have their columns in
-    `gate_order`. Without `reset_after` the reset gate acts on h before it is multiplied. Cho et
-    al., 2014.
+    comes from h, at all times. Cho et al., 2014.
 
-    >>> import mycel as ms
-    >>> w, h = ms.ops.zeros((2, 6)), ms.ops.ones((1, 2))
-    >>> ms.ops.DynamicGRUV2()(ms.ops.ones((3, 1, 2)), w, w, None, None, None, h)[0].shape
-    (3, 1, 2)
+    Args:
+        direction (str): Must be "UNIDIRECTIONAL". Default: "UNIDIRECTIONAL".
+        cell_depth (int): Must be 1. Default: 1.
+        keep_prob (float): Must be 1. Default: 1.0.
+        cell_clip (float): Must be -1. Default: -1.0.
+        num_proj (int): Must be 0. Default: 0.
+        time_major (bool): Must be True. Default: True.
+        activation (str | Cell | Callable[[Tensor], Tensor] | None): Must be "tanh". Default:
+            "tanh".
+        gate_order (str): The order of the columns of the weights (inputs or hidden, 3 * hidden):
+            "rzh" or "zrh". Default: "rzh".
+        reset_after (bool): Whether the reset gate acts on h after it is multiplied instead of
+            before. Default: True.
+        is_training (bool): Has no effect on results. Default: True.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w, h = ms.ops.zeros((2, 6)), ms.ops.ones((1, 2))
+        >>> ms.ops.DynamicGRUV2()(ms.ops.ones((3, 1, 2)), w, w, None, None, None, h)[0].shape
+        (3, 1, 2)
     """
 
 
@@ -364,11 +402,21 @@ class LSTM(
     it. (MindSpore leaves the biases of states out on a CPU.) In place of the empty tensors other
     devices keep values for derivatives.
 
-    >>> import mycel as ms
-    >>> state, w = ms.ops.zeros((1, 1, 2)), ms.ops.ones((40, 1, 1))
-    >>> lstm = ms.ops.LSTM(3, 2, 1, False, False, 0.0)
-    >>> lstm(ms.ops.ones((4, 1, 3)), state, state, w)[0].shape
-    (4, 1, 2)
+    Args:
+        input_size (int): The size of the features that come in.
+        hidden_size (int): The size of the states.
+        num_layers (int): The number of layers.
+        has_bias (bool): Whether there are biases.
+        bidirectional (bool): Whether each layer also runs backwards.
+        dropout (float): The probability of dropout between layers.
+        proj_size (int): The size of a projection of the states; 0 for none. Default: 0.
+
+    Examples:
+        >>> import mycel as ms
+        >>> state, w = ms.ops.zeros((1, 1, 2)), ms.ops.ones((40, 1, 1))
+        >>> lstm = ms.ops.LSTM(3, 2, 1, False, False, 0.0)
+        >>> lstm(ms.ops.ones((4, 1, 3)), state, state, w)[0].shape
+        (4, 1, 2)
     """
 
 

@@ -151,7 +151,14 @@ class LpNorm(
     keep_dims=False,
     epsilon=real(1e-12, at_least=0),
 ):
-    """The norm of order `p` over axes, at least `epsilon`."""
+    """The norm of order `p` over axes, at least `epsilon`.
+
+    Args:
+        axis (int | tuple[int, ...] | None): The axes.
+        p (int): The order. Default: 2.
+        keep_dims (bool): Whether reduced axes stay with size 1. Default: False.
+        epsilon (float): The least result. Default: 1e-12.
+    """
 
 
 class EuclideanNorm(

@@ -303,10 +303,19 @@ class TBERegOp(_Description):
     ) -> Any:
         """Describe the next input.
 
-        `index` is its number, `name` its name, `need_compile` whether it is compiled for,
-        `param_type` "required", "optional" or "dynamic", `shape` "all" where every shape is
-        supported, and `value_depend` whether the kernel depends on its value. None leaves an entry
-        out.
+        None leaves an entry out.
+
+        Args:
+            index (Tensor | None): The number. Default: None.
+            name (str | None): The name. Default: None.
+            need_compile (bool | None): Whether it is compiled for. Default: None.
+            param_type (str | None): "required", "optional" or "dynamic". Default: None.
+            shape (str | None): "all" where every shape is supported. Default: None.
+            value_depend (str | None): Whether the kernel depends on its value. Default: None.
+            **kwargs (Any): More entries.
+
+        Returns:
+            TBERegOp: The description itself.
         """
         return self._put(
             "inputs",
@@ -330,7 +339,18 @@ class TBERegOp(_Description):
     ) -> Any:
         """Describe the next output.
 
-        `index`, `name`, `need_compile`, `param_type` and `shape` are those of `input`.
+        None leaves an entry out.
+
+        Args:
+            index (Tensor | None): The number. Default: None.
+            name (str | None): The name. Default: None.
+            need_compile (bool | None): Whether it is compiled for. Default: None.
+            param_type (str | None): "required", "optional" or "dynamic". Default: None.
+            shape (str | None): "all" where every shape is supported. Default: None.
+            **kwargs (Any): More entries.
+
+        Returns:
+            TBERegOp: The description itself.
         """
         return self._put(
             "outputs", index=index, name=name, need_compile=need_compile, paramType=param_type, shape=shape, **kwargs
@@ -347,9 +367,18 @@ class TBERegOp(_Description):
     ) -> Any:
         """Describe the next attribute.
 
-        `name` is its name, `param_type` whether it must be given, `value_type` its type, `value`
-        the values that it may have, and `default_value` its value if it is not given. None leaves
-        an entry out.
+        None leaves an entry out.
+
+        Args:
+            name (str | None): The name. Default: None.
+            param_type (str | None): Whether it must be given. Default: None.
+            value_type (str | None): The type. Default: None.
+            value (str | None): The values that it may have. Default: None.
+            default_value (str | None): The value if it is not given. Default: None.
+            **kwargs (Any): More entries.
+
+        Returns:
+            TBERegOp: The description itself.
         """
         return super().attr(name, param_type, value_type, value, defaultValue=default_value, **kwargs)
 

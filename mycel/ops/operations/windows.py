@@ -107,6 +107,21 @@ class DepthwiseConv2dNative(
 ):
     """The convolution of each channel of (N, C, H, W) with its own `channel_multiplier` filters, of
     a weight (multiplier, C, KH, KW); results of a channel lie side by side.
+
+    Args:
+        channel_multiplier (int): The number of filters of each channel.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis.
+        mode (int): Must be 3. Default: 3.
+        pad_mode (str): "valid" (no padding), "same" (ceil(size / stride) positions) or "pad".
+            Default: "valid".
+        pad (int | tuple[int, ...]): The padding of each side with `pad_mode` "pad": an int, or one
+            for each side. Default: 0.
+        stride (int | tuple[int, ...]): The step of the window: an int, or one for each spatial
+            axis. Default: 1.
+        dilation (int | tuple[int, ...]): The distance of the elements of the window: an int, or one
+            for each spatial axis. Default: 1.
+        group (str | None): Must be 1. Default: 1.
     """
 
 
@@ -159,7 +174,17 @@ class Im2Col(
     dilations=integers(1, kinds=(tuple, list)),
     pads=integers(0, kinds=(tuple, list)),
 ):
-    """The windows of (N, C, H, W) as columns: (N, C, KH KW, positions)."""
+    """The windows of (N, C, H, W) as columns: (N, C, KH KW, positions).
+
+    Args:
+        ksizes (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+        strides (int | tuple[int, ...]): The step of the window: an int, or one for each spatial
+            axis. Default: 1.
+        dilations (int | tuple[int, ...]): The distance of the elements of the window: an int, or
+            one for each axis. Default: 1.
+        pads (int | tuple[int, ...]): The zeros on each side: an int, or one for each axis. Default:
+            0.
+    """
 
 
 def _fractional(mean: bool) -> Callable[..., Any]:
@@ -181,7 +206,18 @@ class FractionalAvgPool(
     seed=0,
     seed2=0,
 ):
-    """Means of images (N, H, W, C) over random cells, and the cuts of rows and columns."""
+    """Means of images (N, H, W, C) over random cells, and the cuts of rows and columns.
+
+    Args:
+        pooling_ratio (list[float]): How much smaller each axis becomes, at least 1; 1 for batch and
+            channels.
+        pseudo_random (bool): Whether cells come from a pseudo-random instead of a random sequence.
+            Default: False.
+        overlapping (bool): Whether neighbouring cells share their border. Default: False.
+        deterministic (bool): Whether the cells are the same at every call. Default: False.
+        seed (int): A seed of the random numbers. Default: 0.
+        seed2 (int): A seed of the random numbers. Default: 0.
+    """
 
 
 class FractionalMaxPool(
@@ -194,7 +230,18 @@ class FractionalMaxPool(
     seed=0,
     seed2=0,
 ):
-    """Maxima of images (N, H, W, C) over random cells, and the cuts of rows and columns."""
+    """Maxima of images (N, H, W, C) over random cells, and the cuts of rows and columns.
+
+    Args:
+        pooling_ratio (list[float]): How much smaller each axis becomes, at least 1; 1 for batch and
+            channels.
+        pseudo_random (bool): Whether cells come from a pseudo-random instead of a random sequence.
+            Default: False.
+        overlapping (bool): Whether neighbouring cells share their border. Default: False.
+        deterministic (bool): Whether the cells are the same at every call. Default: False.
+        seed (int): A seed of the random numbers. Default: 0.
+        seed2 (int): A seed of the random numbers. Default: 0.
+    """
 
 
 def _fixed(rank: int) -> Any:
@@ -268,6 +315,16 @@ class MaxPoolWithArgmax(
 ):
     """The largest element of each window of (N, C, H, W), and its int32 position in the flattened
     image.
+
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis. Default: 1.
+        strides (int | tuple[int, ...]): The step of the window: an int, or one for each spatial
+            axis. Default: 1.
+        pad_mode (str): "valid" (no padding) or "same" (ceil(size / stride) positions); of volumes
+            also "pad". Default: "valid".
+        data_format (str): The order of the axes: "NCHW" or, where it is served, "NHWC" (of volumes
+            "NCDHW"). Default: "NCHW".
     """
 
 
@@ -281,7 +338,20 @@ class MaxPoolWithArgmaxV2(
     ceil_mode=False,
     argmax_type=element_type(D.int64, D.int32),
 ):
-    """`mycel.ops.max_pool2d` with positions, as an object."""
+    """`mycel.ops.max_pool2d` with positions, as an object.
+
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each spatial
+            axis.
+        strides (int | tuple[int, ...] | None): The step of the window: an int, or one for each
+            spatial axis. Default: None.
+        pads (int | tuple[int, ...]): The padding of each side: an int, or one for each spatial
+            axis. Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the elements of the window: an int, or one
+            for each spatial axis. Default: (1, 1).
+        ceil_mode (bool): Whether the last window may extend beyond the end. Default: False.
+        argmax_type (DType): The element type of the positions: int64 or int32. Default: int64.
+    """
 
 
 class MaxPool3DWithArgmax(
@@ -295,7 +365,21 @@ class MaxPool3DWithArgmax(
     data_format=word("NCDHW"),
     argmax_type=element_type(D.int64, D.int32),
 ):
-    """`mycel.ops.max_pool3d` with positions, as an object."""
+    """`mycel.ops.max_pool3d` with positions, as an object.
+
+    Args:
+        ksize (int | tuple[int, ...]): The size of the window: an int, or one for each spatial axis.
+        strides (int | tuple[int, ...]): The step of the window: an int, or one for each spatial
+            axis.
+        pads (int | tuple[int, ...]): The padding of each side: an int, or one for each spatial
+            axis.
+        dilation (int | tuple[int, ...]): The distance of the elements of the window: an int, or one
+            for each spatial axis. Default: (1, 1, 1).
+        ceil_mode (bool): Whether the last window may extend beyond the end. Default: False.
+        data_format (str): The order of the axes: "NCHW" or, where it is served, "NHWC" (of volumes
+            "NCDHW"). Default: "NCDHW".
+        argmax_type (DType): The element type of the positions: int64 or int32. Default: int64.
+    """
 
 
 def _unpool(rank: int) -> Any:
@@ -326,6 +410,16 @@ class MaxUnpool2D(
 ):
     """The inverse of max-pooling, `mycel.ops.max_unpool2d`, as an object; strides of 0 are the size
     of the window.
+
+    Args:
+        ksize (int | tuple[int, ...]): The size of the window: an int, or one for each spatial axis.
+        strides (int | tuple[int, ...]): The step of the window; 0 for its size. Default: 0.
+        pads (int | tuple[int, ...]): The padding of each side: an int, or one for each spatial
+            axis. Default: 0.
+        output_shape (tuple[int, ...]): The shape of the result; () for what follows from the rest.
+            Default: ().
+        data_format (str): The order of the axes: "NCHW" or, where it is served, "NHWC" (of volumes
+            "NCDHW"). Default: "NCHW".
     """
 
 
@@ -340,6 +434,16 @@ class MaxUnpool3D(
 ):
     """The inverse of max-pooling, `mycel.ops.max_unpool3d`, as an object; strides of 0 are the size
     of the window.
+
+    Args:
+        ksize (int | tuple[int, ...]): The size of the window: an int, or one for each spatial axis.
+        strides (int | tuple[int, ...]): The step of the window; 0 for its size. Default: 0.
+        pads (int | tuple[int, ...]): The padding of each side: an int, or one for each spatial
+            axis. Default: 0.
+        output_shape (tuple[int, ...]): The shape of the result; () for what follows from the rest.
+            Default: ().
+        data_format (str): The order of the axes: "NCHW" or, where it is served, "NHWC" (of volumes
+            "NCDHW"). Default: "NCDHW".
     """
 
 

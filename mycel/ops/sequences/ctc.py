@@ -80,20 +80,31 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Return the loss of connectionist temporal classification, and alpha (N, T, 2 S + 1), -inf
-    beyond the end of a sequence.
+    """Return the loss of connectionist temporal classification (Graves et al., 2006).
 
-    `log_probs` (T, N, C) holds logarithms of probabilities. `targets`, labels other than `blank`,
-    are (N, S), or one after the other (sum of lengths,). `input_lengths` and `target_lengths` are
-    (N,). `reduction` "mean" divides each loss by its target's length, at least 1, and averages;
-    "sum" adds losses and "none" leaves them. A target that no path gives has the loss inf, or with
-    `zero_infinity` 0, without derivative. Graves et al., 2006.
+    Args:
+        log_probs (Tensor): The logarithms of probabilities, (T, N, C).
+        targets (Tensor): Labels other than `blank`, (N, S), or one after the other (sum of
+            lengths,).
+        input_lengths (Tensor): The lengths of the sequences, (N,).
+        target_lengths (Tensor): The lengths of the targets, (N,).
+        blank (int): The class of no label. Default: 0.
+        reduction (str): "mean" (of each loss over its target's length, at least 1), "sum" or
+            "none". Default: "mean".
+        zero_infinity (bool): Whether a target that no path gives has the loss 0, without
+            derivative, instead of inf. Default: False.
 
-    >>> import mycel as ms
-    >>> probabilities = ms.ops.log(ms.Tensor([[[0.5, 0.5]], [[0.5, 0.5]]]))
-    >>> loss, _ = ms.ops.ctc_loss(probabilities, ms.Tensor([[1]]), ms.Tensor([2]), ms.Tensor([1]))
-    >>> round(ms.ops.exp(-loss).item(), 4)
-    0.75
+    Returns:
+        tuple[Tensor, Tensor]: The loss, and alpha, (N, T, 2 S + 1), -inf beyond the end of a
+            sequence.
+
+    Examples:
+        >>> import mycel as ms
+        >>> probabilities = ms.ops.log(ms.Tensor([[[0.5, 0.5]], [[0.5, 0.5]]]))
+        >>> loss, _ = ms.ops.ctc_loss(probabilities, ms.Tensor([[1]]), ms.Tensor([2]), ms.Tensor([
+        ...     1]))
+        >>> round(ms.ops.exp(-loss).item(), 4)
+        0.75
     """
     arguments.integer("ctc_loss", "blank", blank)
     arguments.flag("ctc_loss", "zero_infinity", zero_infinity)

@@ -52,10 +52,20 @@ def make_coo_tensor(indices: Any, values: Any, dense_shape: Any) -> COOTensor:
 def make_csr_tensor(indptr: Any, indices: Any, values: Any, dense_shape: Any) -> CSRTensor:
     """Return `CSRTensor(indptr, indices, values, dense_shape)`.
 
-    >>> import mycel as ms
-    >>> indptr, indices = ms.Tensor([0, 1]), ms.Tensor([1])
-    >>> ms.ops.make_csr_tensor(indptr, indices, ms.Tensor([3.0]), (1, 2)).to_dense().tolist()
-    [[0.0, 3.0]]
+    Args:
+        indptr (Tensor): The row pointers, (rows + 1,).
+        indices (Tensor): The columns of the values.
+        values (Tensor): The values.
+        dense_shape (tuple[int, ...]): The shape.
+
+    Returns:
+        CSRTensor: The tensor.
+
+    Examples:
+        >>> import mycel as ms
+        >>> indptr, indices = ms.Tensor([0, 1]), ms.Tensor([1])
+        >>> ms.ops.make_csr_tensor(indptr, indices, ms.Tensor([3.0]), (1, 2)).to_dense().tolist()
+        [[0.0, 3.0]]
     """
     return CSRTensor(indptr, indices, values, dense_shape)
 

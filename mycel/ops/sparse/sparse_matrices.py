@@ -350,19 +350,28 @@ def csr_mm(
 ) -> Any:
     """Return the product of a sparse matrix (M, N) and a matrix (N, K).
 
-    `a` is a CSR tensor. If `b` is one, so is the result; if it is a tensor, the result is a tensor.
-    `trans_a` and `trans_b` transpose an operand, `adjoint_a` and `adjoint_b` conjugate it as well.
-
     The product of two sparse matrices has a place wherever stored values meet, even where they
     cancel. Where positions are known its work is that of the products of values; while positions
     are open in a compiled function, and with a dense `b`, it is that of `a` times a dense matrix.
 
-    >>> import mycel as ms
-    >>> a = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 2))
-    >>> ms.ops.csr_mm(a, a).to_dense().tolist()
-    [[4.0, 0.0], [0.0, 1.0]]
-    >>> ms.ops.csr_mm(a, ms.Tensor([[1.0], [3.0]])).tolist()
-    [[2.0], [3.0]]
+    Args:
+        a (CSRTensor): (M, N).
+        b (CSRTensor | Tensor): (N, K).
+        trans_a (bool): Whether the operand is transposed. Default: False.
+        trans_b (bool): Whether the operand is transposed. Default: False.
+        adjoint_a (bool): Whether the operand is transposed and conjugated. Default: False.
+        adjoint_b (bool): Whether the operand is transposed and conjugated. Default: False.
+
+    Returns:
+        CSRTensor | Tensor: (M, K), of the kind of `b`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> a = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 2))
+        >>> ms.ops.csr_mm(a, a).to_dense().tolist()
+        [[4.0, 0.0], [0.0, 1.0]]
+        >>> ms.ops.csr_mm(a, ms.Tensor([[1.0], [3.0]])).tolist()
+        [[2.0], [3.0]]
     """
     arguments.flag("csr_mm", "trans_a", trans_a)
     arguments.flag("csr_mm", "trans_b", trans_b)
@@ -493,15 +502,22 @@ def coo_plus(x: COOTensor, other: Any, sign: int) -> Any:
 
 
 def csr_add(a: Any, b: Any, alpha: Any, beta: Any) -> CSRTensor:
-    """Return alpha * a + beta * b for two CSR tensors `a` and `b`.
+    """Return alpha * a + beta * b for two CSR tensors.
 
-    `alpha` and `beta` are tensors of one element. The result is a CSR tensor with a place wherever
-    one of them has one, sorted in row-major order.
+    Args:
+        a (CSRTensor): A matrix.
+        b (CSRTensor): A matrix.
+        alpha (Tensor): The factor of `a`, of one element.
+        beta (Tensor): The factor of `b`, of one element.
 
-    >>> import mycel as ms
-    >>> x = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 2))
-    >>> ms.ops.csr_add(x, x, ms.Tensor(1.0), ms.Tensor(3.0)).values.tolist()
-    [8.0, 4.0]
+    Returns:
+        CSRTensor: The sum, with a place wherever one of them has one, in row-major order.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), ms.Tensor([2.0, 1.0]), (2, 2))
+        >>> ms.ops.csr_add(x, x, ms.Tensor(1.0), ms.Tensor(3.0)).values.tolist()
+        [8.0, 4.0]
     """
     x, y = matrix("csr_add", a), matrix("csr_add", b)
     check_shapes("csr_add", x, y)

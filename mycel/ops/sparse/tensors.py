@@ -193,17 +193,22 @@ class COOTensor(_Coordinates):
     """A sparse matrix by coordinates: `values[i]` stands at row and column `indices[i]`; values at
     one place add up.
 
-    `indices` is (N, 2) of int16, int32 or int64, `values` (N,) of any type, `shape` a tuple of two
-    sizes. In their place another COOTensor or a sparse matrix of SciPy may be given, as
-    `coo_tensor` or alone. Positions are not looked at: one outside of `shape` has no defined
-    meaning.
+    Args:
+        indices (Tensor | None): (N, 2) of int16, int32 or int64. Default: None.
+        values (Tensor | None): (N,) of any type. Default: None.
+        shape (tuple[int, ...] | None): A tuple of two sizes. Positions are not looked at: one
+            outside of `shape` has no defined meaning. Default: None.
+        coo_tensor (COOTensor | None): In their place another COOTensor or a sparse matrix of SciPy
+            may be given, as `coo_tensor` or alone. Default: None.
 
-    Raises TypeError and ShapeError (a ValueError) for arguments that do not fit.
+    Raises:
+        TypeError, ShapeError: (a ValueError) for arguments that do not fit.
 
-    >>> import mycel as ms
-    >>> x = ms.COOTensor(ms.Tensor([[0, 1], [1, 2]]), ms.Tensor([1.0, 2.0]), (2, 3))
-    >>> x.to_dense().tolist()
-    [[0.0, 1.0, 0.0], [0.0, 0.0, 2.0]]
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.COOTensor(ms.Tensor([[0, 1], [1, 2]]), ms.Tensor([1.0, 2.0]), (2, 3))
+        >>> x.to_dense().tolist()
+        [[0.0, 1.0, 0.0], [0.0, 0.0, 2.0]]
     """
 
     indices: Tensor
@@ -312,18 +317,25 @@ class CSRTensor(Sparse):
     """A sparse matrix by rows: row i holds `values[indptr[i]:indptr[i + 1]]`, in the columns
     `indices` of the same positions.
 
-    `indptr` is (rows + 1,) and `indices` (N,), of int16, int32 or int64; `indptr` must begin with
-    0, not decrease and end with N, which is not checked. `values` is (N, ...) of any type, and
-    `shape` a tuple of ints with one size more than `values` has: further dimensions of the values
-    are those of the dense tensor after rows and columns. In their place another CSRTensor or a
-    sparse matrix of SciPy may be given, as `csr_tensor` or alone.
+    Args:
+        indptr (Tensor | None): (rows + 1,). Must begin with 0, not decrease and end with N, which
+            is not checked. Default: None.
+        indices (Tensor | None): (N,), of int16, int32 or int64. Default: None.
+        values (Tensor | None): (N, ...) of any type. Default: None.
+        shape (tuple[int, ...] | None): A tuple of ints with one size more than `values` has:
+            further dimensions of the values are those of the dense tensor after rows and columns.
+            Default: None.
+        csr_tensor (CSRTensor | None): In their place another CSRTensor or a sparse matrix of SciPy
+            may be given, as `csr_tensor` or alone. Default: None.
 
-    Raises TypeError and ShapeError (a ValueError) for arguments that do not fit.
+    Raises:
+        TypeError, ShapeError: (a ValueError) for arguments that do not fit.
 
-    >>> import mycel as ms
-    >>> x = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([1, 2]), ms.Tensor([1.0, 2.0]), (2, 3))
-    >>> x.mv(ms.Tensor([[1.0], [1.0], [5.0]])).tolist()
-    [[1.0], [10.0]]
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.CSRTensor(ms.Tensor([0, 1, 2]), ms.Tensor([1, 2]), ms.Tensor([1.0, 2.0]), (2, 3))
+        >>> x.mv(ms.Tensor([[1.0], [1.0], [5.0]])).tolist()
+        [[1.0], [10.0]]
     """
 
     indptr: Tensor
@@ -430,13 +442,19 @@ class CSRTensor(Sparse):
 class RowTensor(Sparse):
     """Some rows of a large tensor: row `indices[i]` is `values[i]`, as in gradients of embeddings.
 
-    `indices` is (N,) of int16, int32 or int64, `values` (N, ...), and `shape` that of the dense
-    tensor. In their place another RowTensor may be given as `row_tensor`. Deprecated; it is here
-    for programs that use it.
+    Deprecated; it is here for programs that use it.
 
-    >>> import mycel as ms
-    >>> ms.RowTensor(ms.Tensor([0]), ms.Tensor([[1.0, 2.0]]), (3, 2)).dense_shape
-    (3, 2)
+    Args:
+        indices (Tensor | None): (N,) of int16, int32 or int64. Default: None.
+        values (Tensor | None): (N, ...). Default: None.
+        shape (tuple[int, ...] | None): That of the dense tensor. Default: None.
+        row_tensor (RowTensor | None): In their place another RowTensor may be given as
+            `row_tensor`. Default: None.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.RowTensor(ms.Tensor([0]), ms.Tensor([[1.0, 2.0]]), (3, 2)).dense_shape
+        (3, 2)
     """
 
     indices: Tensor

@@ -156,13 +156,20 @@ def csr_gather(indptr: Any, indices: Any, dense: Any, sparse_shape: Any) -> Tens
     """Return the elements of a dense (M, N, ...) tensor at the places of a CSR tensor: (stored
     values, ...).
 
-    `indptr` and `indices` are the row pointers and columns of the CSR tensor, and `sparse_shape` is
-    its shape.
+    Args:
+        indptr (Tensor): The row pointers of the CSR tensor.
+        indices (Tensor): The columns of the CSR tensor.
+        dense (Tensor): (M, N, ...).
+        sparse_shape (tuple[int, ...]): The shape of the CSR tensor.
 
-    >>> import mycel as ms
-    >>> dense = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
-    >>> ms.ops.csr_gather(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), dense, (2, 2)).tolist()
-    [1.0, 4.0]
+    Returns:
+        Tensor: (stored values, ...).
+
+    Examples:
+        >>> import mycel as ms
+        >>> dense = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> ms.ops.csr_gather(ms.Tensor([0, 1, 2]), ms.Tensor([0, 1]), dense, (2, 2)).tolist()
+        [1.0, 4.0]
     """
     rows, columns = cast_index("csr_gather", indptr), cast_index("csr_gather", indices)
     x, sizes = operand("csr_gather", dense), shape_of("csr_gather", sparse_shape)

@@ -133,13 +133,44 @@ def _to_dlpack(self: Tensor) -> Any:
 def _fold(
     self: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    """Return patches added up in an image. See `mycel.ops.fold`."""
+    """Return patches added up in an image.
+
+    See `mycel.ops.fold`.
+
+    Args:
+        output_size (int | tuple[int, ...] | None): (H, W).
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+        dilation (int | tuple[int, ...]): The distance of its elements: an int, or one for each
+            axis. Default: 1.
+        padding (int | tuple[int, ...]): The zeros on each side: an int, or one for each axis.
+            Default: 0.
+        stride (int | tuple[int, ...]): The step of the window: an int, or one for each axis.
+            Default: 1.
+
+    Returns:
+        Tensor: The images, (N, C, H, W).
+    """
     size = output_size.tolist() if isinstance(output_size, Tensor) else output_size
     return convolution.fold(self, size, kernel_size, dilation, padding, stride)
 
 
 def _unfold(self: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Return the patches of an image. See `mycel.ops.unfold`."""
+    """Return the patches of an image.
+
+    See `mycel.ops.unfold`.
+
+    Args:
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+        dilation (int | tuple[int, ...]): The distance of its elements: an int, or one for each
+            axis. Default: 1.
+        padding (int | tuple[int, ...]): The zeros on each side: an int, or one for each axis.
+            Default: 0.
+        stride (int | tuple[int, ...]): The step of the window: an int, or one for each axis.
+            Default: 1.
+
+    Returns:
+        Tensor: The columns, (N, C * KH * KW, positions).
+    """
     return convolution.unfold(self, kernel_size, dilation, padding, stride)
 
 

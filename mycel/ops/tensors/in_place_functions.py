@@ -99,11 +99,19 @@ def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 def put_(input: Tensor, index: Any, source: Any, accumulate: bool = False) -> Tensor:
     """Return the tensor itself, after writing the elements of `source` to it.
 
-    `index` has flat positions in `input`; with `accumulate` elements are added there.
+    Args:
+        input (Tensor): The tensor that is written to.
+        index (Tensor): Flat positions.
+        source (Tensor): The elements.
+        accumulate (bool): Whether elements are added there instead of replacing. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.ops.put_(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([9.0])).tolist()
-    [[1.0, 9.0]]
+    Returns:
+        Tensor: The tensor itself.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.put_(ms.Tensor([[1.0, 2.0]]), ms.Tensor([1]), ms.Tensor([9.0])).tolist()
+        [[1.0, 9.0]]
     """
     return _written("put_", input).put_(index, source, accumulate)
 
@@ -111,11 +119,20 @@ def put_(input: Tensor, index: Any, source: Any, accumulate: bool = False) -> Te
 def uniform_(input: Tensor, from_: Any = 0, to: Any = 1, *, generator: Any = None) -> Tensor:
     """Return the tensor itself, after writing random numbers, uniform in [from_, to).
 
-    `input` is the tensor; numbers come from `generator`, or the default one.
+    Args:
+        input (Tensor): The tensor that is written to.
+        from_ (int): The lower bound. Default: 0.
+        to (int): The upper bound, which is not among them. Default: 1.
+        generator (Generator | None): The source of random numbers; None for the default one.
+            Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.uniform_(ms.ops.zeros(2), 3.0, 4.0).shape
-    (2,)
+    Returns:
+        Tensor: The tensor itself.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.uniform_(ms.ops.zeros(2), 3.0, 4.0).shape
+        (2,)
     """
     return _written("uniform_", input).uniform_(from_, to, generator=generator)
 
@@ -123,12 +140,20 @@ def uniform_(input: Tensor, from_: Any = 0, to: Any = 1, *, generator: Any = Non
 def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Any = None) -> Tensor:
     """Return the tensor itself, after writing normal random numbers.
 
-    `input` is the tensor, `mean` and `std` are the mean and the standard deviation; numbers come
-    from `generator`, or the default one.
+    Args:
+        input (Tensor): The tensor that is written to.
+        mean (Tensor | float): The mean. Default: 0.
+        std (Tensor | float): The standard deviation. Default: 1.
+        generator (Generator | None): The source of random numbers; None for the default one.
+            Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.normal_(ms.ops.zeros(2)).shape
-    (2,)
+    Returns:
+        Tensor: The tensor itself.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.normal_(ms.ops.zeros(2)).shape
+        (2,)
     """
     return _written("normal_", input).normal_(mean, std, generator=generator)
 
@@ -136,12 +161,21 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Any = None
 def random_(input: Tensor, from_: int = 0, to: int | None = None, *, generator: Any = None) -> Tensor:
     """Return the tensor itself, after writing random whole numbers in [from_, to).
 
-    `input` is the tensor; without `to` numbers go as far as its type holds every integer. They come
-    from `generator`, or the default one.
+    Args:
+        input (Tensor): The tensor that is written to.
+        from_ (int): The lower bound. Default: 0.
+        to (int | None): The upper bound, which is not among them; None for as far as its type holds
+            every integer. Default: None.
+        generator (Generator | None): The source of random numbers; None for the default one.
+            Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.random_(ms.ops.zeros(2), 3, 4).tolist()
-    [3.0, 3.0]
+    Returns:
+        Tensor: The tensor itself.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.random_(ms.ops.zeros(2), 3, 4).tolist()
+        [3.0, 3.0]
     """
     return _written("random_", input).random_(from_, to, generator=generator)
 

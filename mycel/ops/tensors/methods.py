@@ -135,9 +135,17 @@ def _qr(self: Tensor, some: bool = True) -> Any:
 
 
 def _ormqr(self: Tensor, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Tensor:
-    """Return `input3` multiplied by the product of reflections.
+    """Return a tensor multiplied by the product Q of reflections, whose vectors this one holds, as
+    `mycel.ops.geqrf` gives them.
 
-    This tensor and `input2` describe the reflections, as `mycel.ops.geqrf` gives them.
+    Args:
+        input2 (Tensor): The factors of the reflections.
+        input3 (Tensor): What is multiplied.
+        left (bool): Whether the product comes from the left instead of the right. Default: True.
+        transpose (bool): Whether it is Q^H. Default: False.
+
+    Returns:
+        Tensor: The product, of the shape of what is multiplied.
     """
     arguments.flag("ormqr", "left", left)
     arguments.flag("ormqr", "transpose", transpose)
@@ -149,6 +157,15 @@ def _triangular_solve(
 ) -> tuple[Tensor, Tensor]:
     """Return the solution x of the triangular system A x = this tensor, or A^T x = this tensor with
     `transpose`, and A.
+
+    Args:
+        A (Tensor): The triangular matrix.
+        upper (bool): Whether it is an upper triangle. Default: True.
+        transpose (bool): Whether A^T is meant. Default: False.
+        unitriangular (bool): Whether the diagonal counts as ones. Default: False.
+
+    Returns:
+        tuple[Tensor, Tensor]: The solution, and A.
     """
     return linear_systems.triangular_solve(self, A, upper, transpose, unitriangular)
 
@@ -230,7 +247,14 @@ def _permute(self: Tensor, *axis: Any, **named: Any) -> Tensor:
 def _flatten(self: Tensor, order: Any = "C", *more: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Return the tensor with the axes from `start_dim` (0) to `end_dim` joined into one.
 
-    Both may be given positionally instead of `order`.
+    Args:
+        order (str): "C" is row-major; "F" reverses the axes first. Default: "C".
+        *more (Any): `end_dim`, where `start_dim` is given by position instead of `order`.
+        start_dim (int): The first axis; 0 unless given. Default: 0.
+        end_dim (int): The last axis. Default: -1.
+
+    Returns:
+        Tensor: The same elements.
     """
     if isinstance(order, builtins.int):
         start_dim, end_dim, order = order, more[0] if more else end_dim, "C"
@@ -311,8 +335,16 @@ def _to(
 ) -> Tensor:
     """Return the same values in another element type, given as a type or by a tensor that has it.
 
-    `dtype` is the type, `other` such a tensor, and both may come first without a name. `device`
-    must be the CPU. With `copy` the result is always a new tensor; `non_blocking` has no effect.
+    Args:
+        *args (Any): A type or a tensor, and `non_blocking` and `copy`.
+        dtype (DType | None): The type. Default: None.
+        device (str | None): Must be the CPU. Default: None.
+        non_blocking (bool): Has no effect. Default: False.
+        copy (bool): Whether the result is always a new tensor. Default: False.
+        other (Tensor | None): A tensor that has the type. Default: None.
+
+    Returns:
+        Tensor: The same values.
     """
     for given in args if other is None else (*args, other):
         if isinstance(given, Tensor):
@@ -409,7 +441,14 @@ def _unique(
 ) -> Any:
     """Return the distinct elements (or parts along `dim`) in increasing order.
 
-    `return_inverse` and `return_counts` add positions and counts (int64).
+    Args:
+        sorted (bool): Has no effect: elements are in order always. Default: True.
+        return_inverse (bool): Whether positions in the result are returned, int64. Default: False.
+        return_counts (bool): Whether counts are returned, int64. Default: False.
+        dim (int | None): The axis of the parts; None for all elements. Default: None.
+
+    Returns:
+        Tensor | tuple[Tensor, ...]: The elements, and what else is asked for.
     """
     arguments.flag("unique", "return_inverse", return_inverse)
     if dim is None and is_open(self):
@@ -436,16 +475,30 @@ def _equal(self: Tensor, other: Any) -> Tensor:
 def _allclose(self: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Return whether all elements are close (`mycel.ops.isclose`).
 
-    The values are needed.
+    Args:
+        other (Tensor): The elements y.
+        rtol (float): The tolerance relative to y. Default: 1e-05.
+        atol (float): The absolute tolerance. Default: 1e-08.
+        equal_nan (bool): Whether NaN is close to NaN. Default: False.
+
+    Returns:
+        bool: Whether all are close.
     """
     return bool(reduction.all(math.isclose(self, other, rtol, atol, equal_nan)))
 
 
 def _trace(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
-    """Return the sum of a diagonal of the matrices over two axes, in `dtype`.
+    """Return the sum of a diagonal of the matrices over two axes.
 
-    By default integers other than uint64 are summed in int64, and of booleans the result is whether
-    any holds.
+    Args:
+        offset (int): The diagonal, 0 for the main one and positive above it. Default: 0.
+        axis1 (int): The axis of the rows. Default: 0.
+        axis2 (int): The axis of the columns. Default: 1.
+        dtype (DType | None): The type to add in; None for that of the tensor, or int64 of integers
+            other than uint64. Default: None.
+
+    Returns:
+        Tensor: The sums; of booleans, by default, whether any holds.
     """
     line = arrange.diagonal(self, offset, axis1, axis2)
     if dtype is None and line.dtype.is_integer and line.dtype is not D.uint64:

@@ -55,7 +55,21 @@ def _sum(
     dim: Any = UNSET,
     keepdim: Any = UNSET,
 ) -> Tensor:
-    """Return the sum over an axis, several, or all, plus `initial`. See `mycel.ops.sum`."""
+    """Return the sum over an axis, several, or all, plus `initial`.
+
+    See `mycel.ops.sum`.
+
+    Args:
+        axis (int | tuple[int, ...] | None): The axis, or axes; None for all.
+        dtype (DType | None): The element type of the result; None for the default. Default: None.
+        keepdims (bool): Whether reduced axes stay with size 1.
+        initial (Tensor | float | None): What is added. Default: None.
+        dim (int | tuple[int, ...] | None): Another name of `axis`.
+        keepdim (bool): Another name of `keepdims`.
+
+    Returns:
+        Tensor: The sums.
+    """
     if isinstance(dtype, bool):
         dtype, keepdims = None, dtype
     result = reduction.sum(self, axes("sum", axis, dim), _keep("sum", keepdims, keepdim), dtype=dtype)
@@ -73,7 +87,21 @@ def _mean(
     keepdims: Any = UNSET,
     dtype: Any = None,
 ) -> Tensor:
-    """Return the mean over an axis, several, or all. See `mycel.ops.mean`."""
+    """Return the mean over an axis, several, or all.
+
+    See `mycel.ops.mean`.
+
+    Args:
+        axis (int | tuple[int, ...] | None): The axis, or axes; None for all.
+        keep_dims (bool): Whether reduced axes stay with size 1.
+        dim (int | tuple[int, ...] | None): Another name of `axis`.
+        keepdim (bool): Another name of `keep_dims`.
+        keepdims (bool): Another name of `keep_dims`.
+        dtype (DType | None): The element type of the result; None for the default. Default: None.
+
+    Returns:
+        Tensor: The means.
+    """
     x = self if dtype is None else properties.cast(self, dtype)
     return reduction.mean(x, axes("mean", axis, dim), _keep("mean", keep_dims, keepdim, keepdims))
 
@@ -89,7 +117,21 @@ def _prod(
     keepdim: Any = UNSET,
     keepdims: Any = UNSET,
 ) -> Tensor:
-    """Return the product over an axis, several, or all. See `mycel.ops.prod`."""
+    """Return the product over an axis, several, or all.
+
+    See `mycel.ops.prod`.
+
+    Args:
+        axis (int | tuple[int, ...] | None): The axis, or axes; None for all.
+        keep_dims (bool): Whether reduced axes stay with size 1.
+        dtype (DType | None): The element type of the result; None for the default. Default: None.
+        dim (int | tuple[int, ...] | None): Another name of `axis`.
+        keepdim (bool): Another name of `keep_dims`.
+        keepdims (bool): Another name of `keep_dims`.
+
+    Returns:
+        Tensor: The products.
+    """
     return reduction.prod(self, axes("prod", axis, dim), _keep("prod", keep_dims, keepdim, keepdims), dtype)
 
 
@@ -194,7 +236,20 @@ def _logsumexp(
     keepdim: Any = UNSET,
     keep_dims: Any = UNSET,
 ) -> Tensor:
-    """Return the logarithms of sums of exponentials over axes. See `mycel.ops.logsumexp`."""
+    """Return the logarithms of sums of exponentials over axes.
+
+    See `mycel.ops.logsumexp`.
+
+    Args:
+        axis (int | tuple[int, ...] | None): The axis, or axes; None for all.
+        keepdims (bool): Whether reduced axes stay with size 1.
+        dim (int | tuple[int, ...] | None): Another name of `axis`.
+        keepdim (bool): Another name of `keepdims`.
+        keep_dims (bool): Another name of `keepdims`.
+
+    Returns:
+        Tensor: The logarithms.
+    """
     return reduction.logsumexp(self, axes("logsumexp", axis, dim), _keep("logsumexp", keepdims, keepdim, keep_dims))
 
 
@@ -208,7 +263,20 @@ def _nansum(
     keepdim: Any = UNSET,
     dtype: Any = None,
 ) -> Tensor:
-    """Return the sum over axes, with NaN as 0. See `mycel.ops.nansum`."""
+    """Return the sum over axes, with NaN as 0.
+
+    See `mycel.ops.nansum`.
+
+    Args:
+        axis (int | tuple[int, ...] | None): The axis, or axes; None for all.
+        keepdims (bool): Whether reduced axes stay with size 1. Default: False.
+        dim (int | tuple[int, ...] | None): Another name of `axis`.
+        keepdim (bool): Another name of `keepdims`.
+        dtype (DType | None): The element type of the result; None for the default. Default: None.
+
+    Returns:
+        Tensor: The sums.
+    """
     keep = keepdims if keepdim is UNSET else keepdim
     return reduction.nansum(self, axes("nansum", axis, dim), keep, dtype=dtype)
 
@@ -217,7 +285,19 @@ def _nansum(
 def _count_nonzero(
     self: Tensor, axis: Any = UNSET, keep_dims: bool = False, dtype: Any = D.int32, *, dim: Any = UNSET
 ) -> Tensor:
-    """Return the number of elements that are not 0, over axes. See `mycel.ops.count_nonzero`."""
+    """Return the number of elements that are not 0, over axes.
+
+    See `mycel.ops.count_nonzero`.
+
+    Args:
+        axis (int | tuple[int, ...] | None): The axis, or axes; None for all.
+        keep_dims (bool): Whether reduced axes stay with size 1. Default: False.
+        dtype (DType | None): The element type of the result; None for the default. Default: int32.
+        dim (int | tuple[int, ...] | None): Another name of `axis`.
+
+    Returns:
+        Tensor: The counts.
+    """
     return reduction.count_nonzero(self, axes("count_nonzero", axis, dim, ()), keep_dims, dtype or D.int32)
 
 
@@ -228,7 +308,20 @@ def _ptp(self: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 @fused
 def _norm(self: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the norm of vectors or matrices. See `mycel.ops.norm`."""
+    """Return the norm of vectors (one axis, or all elements) or of matrices (two axes).
+
+    See `mycel.ops.norm`.
+
+    Args:
+        ord (int | float | str | None): Any number for vectors, an order of `matrix_norm` for
+            matrices; None for the 2-norm of all elements over `dim`. Default: None.
+        dim (int | tuple[int, ...] | None): The axis, or axes; None for all elements. Default: None.
+        keepdim (bool): Whether axes stay with size 1. Default: False.
+        dtype (DType | None): The type to compute in; None for that of the tensor. Default: None.
+
+    Returns:
+        Tensor: The norms.
+    """
     return norms.norm(self, ord, dim, keepdim, dtype=dtype)
 
 
@@ -257,7 +350,19 @@ def _ordered(name: str) -> Any:
 
 
 def _median(self: Tensor, axis: Any = UNSET, keepdims: Any = UNSET, *, dim: Any = UNSET, keepdim: Any = UNSET) -> Any:
-    """Return the medians along an axis, and their positions. See `mycel.ops.median`."""
+    """Return the medians along an axis, and their positions.
+
+    See `mycel.ops.median`.
+
+    Args:
+        axis (int | tuple[int, ...] | None): The axis; None for all elements.
+        keepdims (bool): Whether reduced axes stay with size 1.
+        dim (int | tuple[int, ...] | None): Another name of `axis`.
+        keepdim (bool): Another name of `keepdims`.
+
+    Returns:
+        Tensor | tuple[Tensor, Tensor]: The medians, and along an axis their positions.
+    """
     return sorting.median(self, axes("median", axis, dim, -1), _keep("median", keepdims, keepdim))
 
 

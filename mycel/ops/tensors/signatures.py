@@ -144,7 +144,27 @@ def as_method(function: Callable[..., Any], others: Mapping[str, str] | None = N
     else:
         made = _shown(function, names)
     made.__dict__["method_of"] = function
+    if function.__doc__ is not None:
+        made.__doc__ = _of_method(function.__doc__, names)
     return made
+
+
+def _of_method(text: str, names: Mapping[str, str]) -> str:
+    """Return a function's docstring for its method: without the first of the parameters that it
+    lists, and with others under their own names.
+    """
+    before, listed, after = text.partition("\n    Args:\n")
+    if not listed:
+        return text
+    end = after.find("\n        ", after.find("\n"))
+    while end >= 0 and after[end + 9] == " ":
+        end = after.find("\n        ", end + 1)
+    rest = after[end + 1 :]
+    for old, new in names.items():
+        rest = rest.replace(f"\n        {old} (", f"\n        {new} (") if new != "self" else rest
+        if rest.startswith(f"        {old} (") and new != "self":
+            rest = f"        {new} (" + rest[len(old) + 10 :]
+    return before + listed + rest
 
 
 def with_signature(method: Any, function: Callable[..., Any]) -> Any:

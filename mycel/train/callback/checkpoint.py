@@ -36,19 +36,35 @@ _NAMES = (*_COUNTERS, _POSITION)
 class CheckpointConfig:
     """The settings of `ModelCheckpoint`: when to save, what to save, and how many files to keep.
 
-    It saves every `save_checkpoint_steps` steps or, where that is 0 or None, every
-    `save_checkpoint_seconds`. It keeps the newest `keep_checkpoint_max` files or, where that is 0
-    or None, the newest and one for every `keep_checkpoint_per_n_minutes`. `saved_network` is saved
-    in place of the training network. `append_info` lists additions: "epoch_num", "step_num",
-    "dataset_state" (the position in the data as JSON, for `Dataset.set_init_state`), and dicts of
-    numbers, strings, tensors and generators, whose values are read at each save.
-    `exception_save` saves a ``_breakpoint`` when training fails, of a divided network the rank's
-    parts. `format`, `async_save`, `integrated_save`, `crc_check`, `enc_key` and `enc_mode` are
-    those of `save_checkpoint`. `remove_redundancy` and further arguments have no effect, which is
-    logged. Raises ValueError or TypeError for values that do not fit.
+    Args:
+        save_checkpoint_steps (int | None): After how many training steps to save; 0 or None for
+            seconds instead. Default: 1.
+        save_checkpoint_seconds (int | None): After how many seconds to save. Default: 0.
+        keep_checkpoint_max (int | None): How many of the newest files to keep; 0 or None for
+            minutes instead. Default: 5.
+        keep_checkpoint_per_n_minutes (int | None): Beside the newest file, one for every so many
+            minutes is kept. Default: 0.
+        integrated_save (bool): As in `save_checkpoint`. Default: True.
+        async_save (bool): As in `save_checkpoint`. Default: False.
+        saved_network (Cell | None): What is saved in place of the training network. Default: None.
+        append_info (list[Any] | None): Additions: "epoch_num", "step_num", "dataset_state" (the
+            position in the data as JSON, for `Dataset.set_init_state`), and dicts of numbers,
+            strings, tensors and generators, whose values are read at each save. Default: None.
+        enc_key (bytes | None): As in `save_checkpoint`. Default: None.
+        enc_mode (str): As in `save_checkpoint`. Default: "AES-GCM".
+        exception_save (bool): Whether a ``_breakpoint`` is saved when training fails, of a divided
+            network the rank's parts. Default: False.
+        crc_check (bool): As in `save_checkpoint`. Default: False.
+        remove_redundancy (bool): Has no effect, which is logged. Default: False.
+        format (str): "ckpt" or "safetensors". Default: "ckpt".
+        **kwargs (Any): Further arguments, which have no effect either.
 
-    >>> CheckpointConfig(save_checkpoint_steps=100, keep_checkpoint_max=3).keep_checkpoint_max
-    3
+    Raises:
+        ValueError, TypeError: For values that do not fit.
+
+    Examples:
+        >>> CheckpointConfig(save_checkpoint_steps=100, keep_checkpoint_max=3).keep_checkpoint_max
+        3
     """
 
     def __init__(
@@ -163,29 +179,42 @@ class ModelCheckpoint(Callback):
     """A callback that saves the training network with its optimizer's state, as a
     `CheckpointConfig` says.
 
-    Files are ``directory/prefix-epoch_step.ckpt``; `prefix` and `directory` may be functions of the
-    run's parameters. The last step is always saved, even if training was stopped by Ctrl-C.
+    Files are ``directory/prefix-epoch_step.ckpt``. The last training step is always saved, even if
+    training was stopped by Ctrl-C.
 
-    With `monitor` only the best epochs are saved, and exactly the `save_best` best files are kept
-    (1 by default), whatever `config` says of when to save and of how many to keep. `monitor` is
-    "loss", "eval_loss" or a metric of validations, and `mode` says which values are better: "min",
-    "max", or "auto" by the name, as for `EarlyStopping`. Of equal values the earlier one stays, and
-    NaN is never among the best. A run that goes on, with an initial epoch or step, goes on with the
-    files of the earlier one; `best_ckpt_file_name` is the best of all.
+    With `monitor` exactly the `save_best` best files are kept, whatever `config` says of when to
+    save and of how many to keep. Of equal values the earlier one stays, and NaN is never among the
+    best. A run that goes on, with an initial epoch or step, goes on with the files of the earlier
+    one; `best_ckpt_file_name` is the best of all.
 
-    Raises ValueError or TypeError for other arguments.
+    Args:
+        prefix (str | Callable[..., str]): The beginning of names of files, or a function of the
+            run's parameters. Default: "CKP".
+        directory (str | os.PathLike[str] | Callable[..., str] | None): The folder, or a function of
+            the run's parameters. Default: None.
+        config (CheckpointConfig | None): When to save, what to save, and how many files to keep.
+            Default: None.
+        monitor (str | None): The quantity by which only the best epochs are saved: "loss",
+            "eval_loss" or a metric of evaluations. Default: None.
+        mode (str): Which values are better: "min", "max", or "auto" by the name, as for
+            `EarlyStopping`. Default: "auto".
+        save_best (int | None): How many of the best files are kept; None for 1. Default: None.
 
-    >>> import tempfile, numpy as np, mycel as ms, mycel.dataset as ds
-    >>> from mycel.train import Model, ModelCheckpoint
-    >>> ones = np.ones((4, 1), np.float32)
-    >>> data = ds.NumpySlicesDataset((ones, ones), ["x", "y"]).batch(2)
-    >>> net = ms.nn.Dense(1, 1)
-    >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params()), metrics={"mae"})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     best = ModelCheckpoint("net", folder, monitor="mae", save_best=2)
-    ...     _ = model.fit(5, data, data, callbacks=best)
-    ...     len(os.listdir(folder))
-    2
+    Raises:
+        ValueError, TypeError: For other arguments.
+
+    Examples:
+        >>> import tempfile, numpy as np, mycel as ms, mycel.dataset as ds
+        >>> from mycel.train import Model, ModelCheckpoint
+        >>> ones = np.ones((4, 1), np.float32)
+        >>> data = ds.NumpySlicesDataset((ones, ones), ["x", "y"]).batch(2)
+        >>> net = ms.nn.Dense(1, 1)
+        >>> model = Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params()), metrics={"mae"})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     best = ModelCheckpoint("net", folder, monitor="mae", save_best=2)
+        ...     _ = model.fit(5, data, data, callbacks=best)
+        ...     len(os.listdir(folder))
+        2
     """
 
     writes_later = True

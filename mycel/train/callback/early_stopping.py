@@ -88,30 +88,37 @@ def _of_all(value: float) -> float:
 
 
 class EarlyStopping(Watcher):
-    """A callback that stops training when the quantity `monitor` has not improved by more than
-    `min_delta` for `patience` epochs.
-
-    `mode` says whether a quantity improves by falling ("min") or rising ("max"); "auto" is "min"
-    for "loss", "eval_loss" and the metrics that are errors or distances, by their names in
-    `mycel.train.names()`, and "max" for all other names. With `baseline`, only values better than
-    `baseline` count as improvements. `restore_best_weights` restores the parameters of the best
-    epoch when training is stopped. `verbose` prints the stop.
+    """A callback that stops training when a quantity has not improved for some epochs.
 
     Two things differ from MindSpore 2.10. There, a `patience` of 0 stops after the first epoch
     whatever its value; here after the first that does not improve. There, no improvement counts if
     a `baseline` is given.
 
-    >>> import numpy as np, mycel as ms, mycel.dataset as ds
-    >>> from mycel.train import EarlyStopping, History, Model
-    >>> ones = np.ones((4, 1), np.float32)
-    >>> data = ds.NumpySlicesDataset((ones, ones), ["x", "y"]).batch(2)
-    >>> net = ms.nn.Dense(1, 1, weight_init="zeros", bias_init="zeros")
-    >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.0)
-    >>> model = Model(net, ms.nn.MSELoss(), optimizer, metrics={"loss"})
-    >>> history = History()
-    >>> _ = model.fit(9, data, data, callbacks=[EarlyStopping("eval_loss", patience=2), history])
-    >>> len(history.history["loss"])
-    3
+    Args:
+        monitor (str): The quantity: "loss", "eval_loss" or a metric. Default: "eval_loss".
+        min_delta (float): The least improvement. Default: 0.
+        patience (int): After how many epochs without improvement training stops. Default: 0.
+        verbose (bool): Whether the stop is printed. Default: False.
+        mode (str): Whether a quantity improves by falling ("min") or rising ("max"); "auto" is
+            "min" for "loss", "eval_loss" and the metrics that are errors or distances, by their
+            names in `mycel.train.names()`, and "max" for all other names. Default: "auto".
+        baseline (float | None): Only values better than this count as improvements. Default: None.
+        restore_best_weights (bool): Whether the parameters of the best epoch are restored when
+            training is stopped. Default: False.
+
+    Examples:
+        >>> import numpy as np, mycel as ms, mycel.dataset as ds
+        >>> from mycel.train import EarlyStopping, History, Model
+        >>> ones = np.ones((4, 1), np.float32)
+        >>> data = ds.NumpySlicesDataset((ones, ones), ["x", "y"]).batch(2)
+        >>> net = ms.nn.Dense(1, 1, weight_init="zeros", bias_init="zeros")
+        >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.0)
+        >>> model = Model(net, ms.nn.MSELoss(), optimizer, metrics={"loss"})
+        >>> history = History()
+        >>> _ = model.fit(9, data, data, callbacks=[EarlyStopping("eval_loss", patience=2),
+        ...     history])
+        >>> len(history.history["loss"])
+        3
     """
 
     def __init__(
@@ -168,12 +175,21 @@ class EarlyStopping(Watcher):
 
 
 class ReduceLROnPlateau(Watcher):
-    """A callback that multiplies the learning rate by `factor` when the quantity `monitor` has not
-    improved by `min_delta` for `patience` epochs.
+    """A callback that multiplies the learning rate by a factor when a quantity has not improved for
+    some epochs.
 
-    After a reduction, `cooldown` epochs pass before epochs are counted again; the rate never falls
-    below `min_lr`. `monitor` and `mode` are those of `EarlyStopping`; `verbose` prints reductions.
-    Raises ValueError unless the optimizer has one constant learning rate.
+    Args:
+        monitor (str): As in `EarlyStopping`. Default: "eval_loss".
+        factor (float): What the rate is multiplied by. Default: 0.1.
+        patience (int): After how many epochs without improvement. Default: 10.
+        verbose (bool): Whether reductions are printed. Default: False.
+        mode (str): As in `EarlyStopping`. Default: "auto".
+        min_delta (float): The least improvement. Default: 0.0001.
+        cooldown (int): How many epochs after a reduction do not count. Default: 0.
+        min_lr (float): The least rate. Default: 0.
+
+    Raises:
+        ValueError: Unless the optimizer has one constant learning rate.
     """
 
     def __init__(

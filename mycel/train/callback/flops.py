@@ -76,20 +76,28 @@ def _twice(graph: Graph) -> int:
 
 
 class FlopsUtilizationCollector(Callback):
-    """A callback that prints the flops of a training or evaluation step once, and every `data_size`
-    steps the time of a step and the parts of `computility`, the machine's flops per second, that it
-    used.
+    """A callback that prints the flops of a training or evaluation step once, and then the time of
+    steps and the parts of the machine's flops that they used.
 
     The parts are those of the model's and the hardware's flops (MFU and HFU), in percent. Only
-    matrix products and convolutions are counted, as in MindSpore. One process runs the whole model,
-    so `full_flops` changes the printed text but not the numbers. `enable_ma_collector` writes the
-    flops and the last step's time to flops_rank_0.txt and time_step_rank_0.txt in the folder that
-    the environment variable MA_LOG_DIR names, and prints nothing where `computility` is 1. Raises
-    TypeError or ValueError for other arguments, and ValueError at the first step if the step is not
-    one graph.
+    matrix products and convolutions are counted, as in MindSpore.
 
-    >>> FlopsUtilizationCollector(10, computility=1e11).data_size
-    10
+    Args:
+        data_size (int): After how many training steps the time is printed.
+        computility (float): The machine's flops per second. Default: 1.
+        full_flops (bool): Changes the printed text but not the numbers, as one process runs the
+            whole model. Default: True.
+        enable_ma_collector (bool): Whether the flops and the last step's time are written to
+            flops_rank_0.txt and time_step_rank_0.txt in the folder that the environment variable
+            MA_LOG_DIR names, and nothing is printed where `computility` is 1. Default: False.
+
+    Raises:
+        TypeError, ValueError: For other arguments.
+        ValueError: At the first step if the step is not one graph.
+
+    Examples:
+        >>> FlopsUtilizationCollector(10, computility=1e11).data_size
+        10
     """
 
     def __init__(

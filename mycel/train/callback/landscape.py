@@ -152,17 +152,25 @@ class SummaryLandscape:
         device_ids: list[int] | None = None,
         output: Any = None,
     ) -> None:
-        """Compute the landscapes and write them into a summary file in `output`, by default beside
-        the parameters.
+        """Compute the landscapes and write them into a summary file.
 
-        `callback_fn()` gives the model (without an optimizer, so that its steps give losses), its
-        network, a dataset and metrics, of which only the loss is used. `collect_landscape`
-        overrides the options of the collector: "landscape_size" (3 to 256 points on each side),
-        "create_landscape" ({"train": ..., "result": ...}), "num_samples" (how much of the dataset),
-        "intervals". `device_ids` has no effect: one process computes. For each landscape the
-        tensors x, y, z and path and a picture of z (bright where the loss is high) are recorded as
-        ``landscape_[first, last]/z`` and so on. Raises FileNotFoundError where nothing was saved,
-        TypeError and ValueError.
+        For each landscape the tensors x, y, z and path and a picture of z (bright where the loss is
+        high) are recorded as ``landscape_[first, last]/z`` and so on.
+
+        Args:
+            callback_fn (Callable[[], tuple[Any, Any, Any, Any]]): Gives the model (without an
+                optimizer, so that its steps give losses), its network, a dataset and metrics, of
+                which only the loss is used.
+            collect_landscape (dict[str, Any] | None): Options that override those of the collector:
+                "landscape_size" (3 to 256 points on each side), "create_landscape" ({"train": ...,
+                "result": ...}), "num_samples" (how much of the dataset), "intervals". Default:
+                None.
+            device_ids (list[int] | None): Has no effect: one process computes. Default: None.
+            output (str | None): The folder; None for beside the parameters. Default: None.
+
+        Raises:
+            FileNotFoundError: If nothing was saved.
+            TypeError, ValueError: For arguments that do not fit.
         """
         if device_ids is not None and (
             not isinstance(device_ids, list) or not all(isinstance(i, int) for i in device_ids)

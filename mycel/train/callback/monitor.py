@@ -227,14 +227,35 @@ def _plain(outputs: Any) -> Any:
 class LambdaCallback(Callback):
     """A callback made of functions, each called with the run context at the hook of its name.
 
-    The hooks of a training run are `on_train_begin`, `on_train_epoch_begin`, `on_train_step_begin`,
-    `on_train_step_end`, `on_train_epoch_end` and `on_train_end`; those of an evaluation
-    `on_eval_begin`, `on_eval_epoch_begin`, `on_eval_step_begin`, `on_eval_step_end`,
-    `on_eval_epoch_end` and `on_eval_end`. By default a hook does nothing.
+    Args:
+        on_train_epoch_begin (Callable[[RunContext], Any] | None): Called before each epoch of a
+            training. Default: None.
+        on_train_epoch_end (Callable[[RunContext], Any] | None): Called after each epoch of a
+            training. Default: None.
+        on_train_step_begin (Callable[[RunContext], Any] | None): Called before each training step.
+            Default: None.
+        on_train_step_end (Callable[[RunContext], Any] | None): Called after each training step.
+            Default: None.
+        on_train_begin (Callable[[RunContext], Any] | None): Called before the training. Default:
+            None.
+        on_train_end (Callable[[RunContext], Any] | None): Called after the training. Default: None.
+        on_eval_epoch_begin (Callable[[RunContext], Any] | None): Called before each epoch of an
+            evaluation. Default: None.
+        on_eval_epoch_end (Callable[[RunContext], Any] | None): Called after each epoch of an
+            evaluation. Default: None.
+        on_eval_step_begin (Callable[[RunContext], Any] | None): Called before each batch of an
+            evaluation. Default: None.
+        on_eval_step_end (Callable[[RunContext], Any] | None): Called after each batch of an
+            evaluation. Default: None.
+        on_eval_begin (Callable[[RunContext], Any] | None): Called before the evaluation. Default:
+            None.
+        on_eval_end (Callable[[RunContext], Any] | None): Called after the evaluation. Default:
+            None.
 
-    >>> callback = LambdaCallback(on_train_begin=lambda run_context: print("begins"))
-    >>> callback.on_train_begin(RunContext({}))
-    begins
+    Examples:
+        >>> callback = LambdaCallback(on_train_begin=lambda run_context: print("begins"))
+        >>> callback.on_train_begin(RunContext({}))
+        begins
     """
 
     def __init__(

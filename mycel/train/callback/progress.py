@@ -69,7 +69,14 @@ class TrainingHistory(dict[str, list[Any]]):
         return "\n".join("  ".join(text.rjust(n) for text, n in zip(row, widths)) for row in rows)
 
     def add(self, epoch: int, loss: float | None, seconds: float, metrics: dict[str, Any]) -> None:
-        """Append the results of an epoch: its mean `loss`, its `seconds` and its `metrics`."""
+        """Append the results of an epoch.
+
+        Args:
+            epoch (int): Its number.
+            loss (float | None): Its mean loss; None for none.
+            seconds (float): How long it took.
+            metrics (dict[str, Any]): Its metrics by name.
+        """
         before = len(self.setdefault("epoch", []))
         row = {"epoch": epoch, "loss": loss, "seconds": seconds}
         row.update(metrics)

@@ -17,14 +17,23 @@ __all__ = ["OnRequestExit"]
 
 
 class OnRequestExit(Callback):
-    """A callback that stops training after the step during which the process receives the signal
-    `sig`, and saves the network.
+    """A callback that stops training after the step during which the process receives a signal, and
+    saves the network.
 
-    Training also stops once the JSON file `config_file` holds ``{"GracefulShutdown": 1}``; the file
-    is read after every step. With `save_ckpt` the checkpoint is
-    ``rank_0/FILE_NAME_train.ckpt`` in `directory`, with `file_name` for FILE_NAME. MindIR files
-    (`save_mindir`) are not written, which is logged. The signal's former handler is restored after
-    training. Raises ValueError or TypeError for other arguments.
+    The signal's former handler is restored after training.
+
+    Args:
+        save_ckpt (bool): Whether a checkpoint is saved, ``rank_0/FILE_NAME_train.ckpt`` in
+            `directory`, with `file_name` for FILE_NAME. Default: True.
+        save_mindir (bool): Has no effect, which is logged. Default: True.
+        file_name (str): The beginning of the file's name. Default: "Net".
+        directory (str | None): The folder. Default: "./".
+        config_file (str | None): A JSON file that also stops training once it holds
+            ``{"GracefulShutdown": 1}``; it is read after every training step. Default: None.
+        sig (int): The number of the signal.
+
+    Raises:
+        ValueError, TypeError: For other arguments.
     """
 
     def __init__(

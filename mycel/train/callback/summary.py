@@ -28,26 +28,38 @@ _MISSING = (
 
 
 class SummaryCollector(Callback):
-    """A callback that records a training run at the first step and every `collect_freq` steps, with
-    a `SummaryRecord` in `summary_dir`.
+    """A callback that records a training run at the first step and then regularly, with a
+    `SummaryRecord`.
 
-    `collect_specified_data` chooses what is recorded: "collect_metric" (the loss; True by default),
-    "collect_input_data" (the first input, as an image where it has the shape of images) and
-    "histogram_regular" (a regular expression of parameters' names; "" for the first five, None for
-    none). Things that it does not name are recorded as by default, or not at all without
-    `keep_default_action`. `collect_tensor_freq` is the frequency of input data and histograms, by
-    default at most 20 times in the steps of the first epoch. "collect_landscape", a dict, saves the
-    parameters from which `SummaryLandscape` makes loss landscapes: at the "unit" ("step" or
-    "epoch") numbers in "intervals". `custom_lineage_data` maps names to numbers and strings, which
-    are written as tensors of their text's bytes. At `max_file_size` bytes no more is written.
-    `num_process` has no effect: one process writes.
+    "collect_landscape", a dict, saves the parameters from which `SummaryLandscape` makes loss
+    landscapes: at the "unit" ("step" or "epoch") numbers in "intervals".
 
-    Raises Unsupported for `export_options`, graphs and lineages, which are not recorded, and
-    TypeError or ValueError for other arguments.
+    Args:
+        summary_dir (str): The folder.
+        collect_freq (int): After how many training steps to record. Default: 10.
+        num_process (int): Has no effect: one process writes. Default: 32.
+        collect_specified_data (dict[str, Any] | None): What is recorded: "collect_metric" (the
+            loss; True by default), "collect_input_data" (the first input, as an image where it has
+            the shape of images), "histogram_regular" (a regular expression of parameters' names; ""
+            for the first five, None for none) and "collect_landscape". Default: None.
+        keep_default_action (bool): Whether things that are not named there are recorded as by
+            default, or not at all. Default: True.
+        custom_lineage_data (dict[str, Any] | None): Names to numbers and strings, which are written
+            as tensors of their text's bytes. Default: None.
+        collect_tensor_freq (int | None): After how many training steps input data and histograms
+            are recorded; None for at most 20 times in the first epoch. Default: None.
+        max_file_size (int | None): The bytes at which no more is written; None for no limit.
+            Default: None.
+        export_options (dict[str, Any] | None): Must be None. Default: None.
 
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     collector = SummaryCollector(folder, collect_freq=1)
+    Raises:
+        Unsupported: For `export_options`, graphs and lineages, which are not recorded.
+        TypeError, ValueError: For other arguments.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     collector = SummaryCollector(folder, collect_freq=1)
     """
 
     def __init__(

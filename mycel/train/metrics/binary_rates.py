@@ -71,25 +71,33 @@ _DECREASES = ("none", "mean", "sum", "mean_batch", "sum_batch", "mean_channel", 
 class ConfusionMatrixMetric(Metric):
     """One rate of predictions of zeros and ones against labels of zeros and ones, both [N, C, ...].
 
-    `metric_name` is one of sensitivity, specificity, precision, negative_predictive_value,
-    miss_rate, fall_out, false_discovery_rate, false_omission_rate, prevalence_threshold,
-    threat_score, accuracy, balanced_accuracy, f1_score, matthews_correlation_coefficient,
-    fowlkes_mallows_index, informedness and markedness, or another of its names ("recall", "tpr",
-    "mcc", ...). `skip_channel` leaves out the first channel if there are several (in MindSpore 2.10
-    it is left out if `skip_channel` is False).
+    Rates of zero over zero are NaN and are left out.
 
-    Without `calculation_method` counts are summed over everything seen and `eval` gives an array of
-    one rate. With it the rate of each channel of each sample is computed, and rates are reduced by
-    `decrease`: "mean" (over channels, then samples) and "sum" give a number, of several updates the
-    mean weighted by their numbers of values; "mean_batch" and "sum_batch" reduce the samples,
-    "mean_channel" and "sum_channel" the channels, "none" nothing. Rates of zero over zero are NaN
-    and are left out. Raises TypeError and ValueError for other options, NotImplementedError for an
-    unknown rate.
+    Args:
+        skip_channel (bool): Whether the first channel is left out if there are several (in
+            MindSpore 2.10 it is left out if `skip_channel` is False). Default: True.
+        metric_name (str): One of sensitivity, specificity, precision, negative_predictive_value,
+            miss_rate, fall_out, false_discovery_rate, false_omission_rate, prevalence_threshold,
+            threat_score, accuracy, balanced_accuracy, f1_score, matthews_correlation_coefficient,
+            fowlkes_mallows_index, informedness and markedness, or another of its names ("recall",
+            "tpr", "mcc", ...). Default: "sensitivity".
+        calculation_method (bool): Whether the rate of each channel of each sample is computed;
+            otherwise counts are summed over everything seen and `eval` gives an array of one rate.
+            Default: False.
+        decrease (str): How rates of samples are reduced: "mean" (over channels, then samples) and
+            "sum" give a number, of several updates the mean weighted by their numbers of values;
+            "mean_batch" and "sum_batch" reduce the samples, "mean_channel" and "sum_channel" the
+            channels, "none" nothing. Default: "mean".
 
-    >>> import mycel as ms
-    >>> predictions = ms.Tensor([[[0], [1]], [[1], [0]]])
-    >>> ConfusionMatrixMetric()(predictions, ms.Tensor([[[0], [1]], [[0], [1]]]))
-    array([0.5])
+    Raises:
+        TypeError, ValueError: For other options.
+        NotImplementedError: For an unknown rate.
+
+    Examples:
+        >>> import mycel as ms
+        >>> predictions = ms.Tensor([[[0], [1]], [[1], [0]]])
+        >>> ConfusionMatrixMetric()(predictions, ms.Tensor([[[0], [1]], [[0], [1]]]))
+        array([0.5])
     """
 
     def __init__(

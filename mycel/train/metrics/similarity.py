@@ -116,16 +116,25 @@ class OcclusionSensitivity(Metric):
     (Zeiler and Fergus, ECCV 2014).
 
     Around each element, the elements from `margin` before it to `margin` - 1 behind it along every
-    dimension are set to `pad_val`; `margin` may be a list with a number for each dimension behind
-    the batch. `n_batch` covered inputs go through the model at once. `b_box` has the first and last
-    place to be covered for each dimension, -1 for all. `update` takes the model, an input [1, ...]
-    and the class; the result has the shape of the input without the batch, or of the box. Only the
-    last `update` counts. Raises TypeError and ValueError for inputs that do not fit.
+    dimension are covered. `update` takes the model, an input [1, ...] and the class; the result has
+    the shape of the input without the batch, or of the box. Only the last `update` counts.
 
-    >>> import mycel as ms
-    >>> metric = OcclusionSensitivity(margin=1)
-    >>> metric(lambda x: x, ms.Tensor([[1.0, 2.0, 3.0]]), ms.Tensor(1)).tolist()
-    [0.0, 2.0, 2.0]
+    Args:
+        pad_val (float): What covers elements. Default: 0.0.
+        margin (int | Sequence[int]): How far the part reaches around each element, a number or one
+            for each dimension behind the batch. Default: 2.
+        n_batch (int): How many covered inputs go through the model at once. Default: 128.
+        b_box (Sequence[int] | None): The first and last place to be covered for each dimension, -1
+            for all. Default: None.
+
+    Raises:
+        TypeError, ValueError: For inputs that do not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> metric = OcclusionSensitivity(margin=1)
+        >>> metric(lambda x: x, ms.Tensor([[1.0, 2.0, 3.0]]), ms.Tensor(1)).tolist()
+        [0.0, 2.0, 2.0]
     """
 
     def __init__(self, pad_val: float = 0.0, margin: Any = 2, n_batch: int = 128, b_box: Any = None) -> None:

@@ -89,17 +89,26 @@ def _surface(cells: Array) -> Array:
 
 
 class HausdorffDistance(_SurfaceMetric):
-    """The largest distance between two surfaces, in both directions, or with `directed` from the
-    predicted to the true one.
+    """The largest distance between two surfaces.
 
-    `distance_metric` is "euclidean", "chessboard" or "taxicab". `percentile`, a float from 0 to
-    100, gives that percentile of the distances instead of the largest. `crop` leaves out cells
-    outside of both sets, which changes no distance. The result is infinite if one set is empty.
-    `update` takes y_pred, y [...] and the label. Raises TypeError and ValueError for other options.
+    The result is infinite if one set is empty. `update` takes y_pred, y [...] and the label.
 
-    >>> import mycel as ms
-    >>> HausdorffDistance()(ms.Tensor([[1, 1], [0, 0]]), ms.Tensor([[1, 1], [1, 0]]), 1)
-    1.0
+    Args:
+        distance_metric (str): "euclidean", "chessboard" or "taxicab". Default: "euclidean".
+        percentile (float | None): The percentile of the distances that is given, from 0 to 100;
+            None for the largest. Default: None.
+        directed (bool): Whether only distances from the predicted to the true surface count.
+            Default: False.
+        crop (bool): Whether cells outside of both sets are left out, which changes no distance.
+            Default: True.
+
+    Raises:
+        TypeError, ValueError: For other options.
+
+    Examples:
+        >>> import mycel as ms
+        >>> HausdorffDistance()(ms.Tensor([[1, 1], [0, 0]]), ms.Tensor([[1, 1], [1, 0]]), 1)
+        1.0
     """
 
     def __init__(

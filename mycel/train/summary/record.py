@@ -26,26 +26,38 @@ _PLUGINS = ("scalar", "tensor", "image", "histogram")
 
 
 class SummaryRecord:
-    """A writer of scalars, tensors, images and histograms of steps into an event file in `log_dir`,
-    which is created if it is missing.
+    """A writer of scalars, tensors, images and histograms of training steps into an event file.
 
     Values come from `add_value` and from the operations `ScalarSummary`, `TensorSummary`,
     `ImageSummary` and `HistogramSummary` of the program, and are written by the next `record`. The
     file is ``file_prefix.out.tfevents.summary.<time>.<host>file_suffix``: TensorBoard takes names
-    with "tfevents", MindInsight those with ".summary.<time>". At `max_file_size` bytes no more is
-    written, which is logged once, or with `raise_exception` raises RuntimeError. `network` and
-    `num_process` have no effect: graphs are not shown, and one process writes. A record is a
-    context manager that closes the file. Raises TypeError and ValueError for other arguments,
-    Unsupported for `export_options`.
+    with "tfevents", MindInsight those with ".summary.<time>". A record is a context manager that
+    closes the file.
 
-    >>> import tempfile, os
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with SummaryRecord(folder) as record:
-    ...         record.add_value("scalar", "loss", 0.5)
-    ...         written = record.record(1)
-    ...     name, = os.listdir(folder)
-    >>> written, name.startswith("events.out.tfevents.summary.")
-    (True, True)
+    Args:
+        log_dir (str): The folder, which is created if it is missing.
+        file_prefix (str): The beginning of the file's name. Default: "events".
+        file_suffix (str): Its end. Default: "_MS".
+        num_process (int): Has no effect: one process writes. Default: 32.
+        network (Cell | None): Has no effect: graphs are not shown. Default: None.
+        max_file_size (int | None): The bytes at which no more is written, which is logged once;
+            None for no limit. Default: None.
+        raise_exception (bool): Whether more bytes raise RuntimeError instead. Default: False.
+        export_options (dict[str, Any] | None): Must be None. Default: None.
+
+    Raises:
+        TypeError, ValueError: For other arguments.
+        Unsupported: For `export_options`.
+
+    Examples:
+        >>> import tempfile, os
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with SummaryRecord(folder) as record:
+        ...         record.add_value("scalar", "loss", 0.5)
+        ...         written = record.record(1)
+        ...     name, = os.listdir(folder)
+        >>> written, name.startswith("events.out.tfevents.summary.")
+        (True, True)
     """
 
     def __init__(

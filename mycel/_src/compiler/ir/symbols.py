@@ -17,15 +17,24 @@ _numbers = itertools.count()
 class Symbol:
     """A size of a declared tensor that may vary between calls, within limits.
 
-    The size is at least `min`, at most `max` where that is larger than `min`, and of the form
-    ``divisor * N + remainder`` with N >= 1. With `unique`, all dimensions declared by this symbol
-    have one size; otherwise each has its own. Raises TypeError for arguments of other types,
-    ValueError for a `min` or `divisor` below 1 and a `remainder` outside [0, divisor).
+    Args:
+        max (int): The largest size; no limit where it is not larger than `min`. Default: 0.
+        min (int): The least size. Default: 1.
+        divisor (int): The size is ``divisor * N + remainder`` with N >= 1. Default: 1.
+        remainder (int): What is left of a division by `divisor`. Default: 0.
+        unique (bool): Whether all dimensions declared by this symbol have one size; otherwise each
+            has its own. Default: False.
+        **kwargs (Any): None are taken.
 
-    >>> import mycel as ms
-    >>> even = ms.Symbol(divisor=2, max=64)
-    >>> ms.Tensor(shape=[even, 3], dtype=ms.float32).ndim
-    2
+    Raises:
+        TypeError: For arguments of other types.
+        ValueError: For a `min` or `divisor` below 1 and a `remainder` outside [0, divisor).
+
+    Examples:
+        >>> import mycel as ms
+        >>> even = ms.Symbol(divisor=2, max=64)
+        >>> ms.Tensor(shape=[even, 3], dtype=ms.float32).ndim
+        2
     """
 
     def __init__(

@@ -210,22 +210,34 @@ def _whole(value: bytes) -> int | None:
 
 
 class TCPStore:
-    """A client of keys and values that processes share, or with `is_master` their server. The
-    server is at `host_name` and `port`; the others connect to it, and wait for it up to `timeout`.
+    """A client of keys and values that processes share, or their server.
 
-    With a `world_size` the server waits until that many processes have connected, itself included,
-    unless `wait_for_workers` is False. With port 0 a free one is taken, which the attribute `port`
-    has. Keys have up to 4096 bytes, values less than 1 GiB. The server ends with `close`, with the
-    ``with`` statement, or with the process. `multi_tenant`, `master_listen_fd` and `use_libuv` have
-    no effect, as in MindSpore.
+    Keys have up to 4096 bytes, values less than 1 GiB. The server ends with `close`, with the
+    ``with`` statement, or with the process.
 
-    Raises TypeError for arguments of other types, ValueError for an impossible port or size,
-    RuntimeError when the time is up or the port is in use.
+    Args:
+        host_name (str): The host of the server.
+        port (int): Its port; 0 takes a free one, which the attribute `port` has.
+        world_size (int | None): How many processes the server waits for, itself included; None for
+            none. Default: None.
+        is_master (bool): Whether this one is the server. Default: False.
+        timeout (timedelta): How long a client waits for the server. Default:
+            datetime.timedelta(seconds=300).
+        wait_for_workers (bool): Whether the server waits. Default: True.
+        multi_tenant (bool): Has no effect, as in MindSpore. Default: False.
+        master_listen_fd (int | None): Has no effect, as in MindSpore. Default: None.
+        use_libuv (bool): Has no effect, as in MindSpore. Default: True.
 
-    >>> with TCPStore("127.0.0.1", 0, is_master=True) as store:
-    ...     store.set("a", "1")
-    ...     store.add("a", 2), store.get("a"), store.delete_key("a"), store.num_keys()
-    (3, b'3', True, 0)
+    Raises:
+        TypeError: For arguments of other types.
+        ValueError: For an impossible port or size.
+        RuntimeError: When the time is up or the port is in use.
+
+    Examples:
+        >>> with TCPStore("127.0.0.1", 0, is_master=True) as store:
+        ...     store.set("a", "1")
+        ...     store.add("a", 2), store.get("a"), store.delete_key("a"), store.num_keys()
+        (3, b'3', True, 0)
     """
 
     def __init__(

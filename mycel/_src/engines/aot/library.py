@@ -30,18 +30,27 @@ __all__ = ["Library", "library_of"]
 
 @dataclass(frozen=True)
 class Library:
-    """A program for a machine without Mycel: one function of C, called `name`.
+    """A program for a machine without Mycel: one function of C.
 
-    `object` is the object file, `header` the text of its header. `arena_bytes` is the memory that a
-    caller gives the function for the time of a call, `state_bytes` what it keeps in memory between
-    calls, which the caller gives where the library `lends` it, `initial_bytes` the values of that
-    which are not 0 to begin with and so take flash, and `constant_bytes` the weights that may stay
-    in read-only memory. `account` says by line of the program what memory and arithmetic a call
-    takes. `table_bytes` are a part of the code. Where it `divides`, its function takes a function
-    of the caller's that divides the work of large steps.
-
-    `sizes` are those that the function takes, before everything else: shapes have their symbols,
-    and memory and account are those of the largest. There are `forms` programs for different ones.
+    Args:
+        name (str): Its name.
+        target (str): The machine.
+        object (bytes): The object file.
+        header (str): The text of its header.
+        inputs (tuple[Argument, ...]): The arguments.
+        outputs (tuple[Argument, ...]): The results.
+        arena_bytes (int): The memory that a caller gives the function for the time of a call.
+        state_bytes (int): What it keeps in memory between calls.
+        constant_bytes (int): The weights that may stay in read-only memory.
+        initial_bytes (int): The values of that which are not 0 to begin with and so take flash.
+        account (Account): By line of the program, what memory and arithmetic a call takes.
+        table_bytes (int): A part of the code. Default: 0.
+        lends (bool): Whether the caller gives the memory between calls. Default: False.
+        divides (bool): Whether its function takes a function of the caller's that divides the work
+            of large steps. Default: False.
+        sizes (tuple[Size, ...]): The sizes that the function takes, before everything else: shapes
+            have their symbols, and memory and account are those of the largest. Default: ().
+        forms (int): How many programs there are for different ones. Default: 1.
     """
 
     name: str

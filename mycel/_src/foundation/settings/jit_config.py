@@ -37,13 +37,22 @@ _TYPES: dict[str, tuple[type, ...]] = {
 class JitConfig:
     """Options of compilation for `Cell.set_jit_config`, kept in `jit_config_dict`.
 
-    `jit_syntax_level` "STRICT" makes it an error where a Cell cannot be one graph; with "LAX" or ""
-    it runs in segments. `jit_level`, `exc_mode`, `debug_level`, `infer_boost` and further keywords
-    are checked and have no effect here. Raises ValueError for a value that an option does not have.
+    Args:
+        jit_level (str): Checked; has no effect here. Default: "".
+        exc_mode (str): Checked; has no effect here. Default: "auto".
+        jit_syntax_level (str): "STRICT" makes it an error where a Cell cannot be one graph; with
+            "LAX" or "" it runs in segments. Default: "".
+        debug_level (str): Checked; has no effect here. Default: "RELEASE".
+        infer_boost (str): Checked; has no effect here. Default: "off".
+        **kwargs (Any): Further options, which have no effect here.
 
-    >>> import mycel as ms
-    >>> ms.JitConfig(jit_syntax_level="STRICT").jit_config_dict["jit_syntax_level"]
-    'STRICT'
+    Raises:
+        ValueError: For a value that an option does not have.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.JitConfig(jit_syntax_level="STRICT").jit_config_dict["jit_syntax_level"]
+        'STRICT'
     """
 
     def __init__(

@@ -40,10 +40,15 @@ __all__ = ["Comparison", "compare_modes"]
 class Comparison:
     """The result of `compare_modes`.
 
-    `agrees` says whether the results agree, and `difference` is the largest relative difference
-    between them. If they do not agree, `cause` is "compiler" or "staging", `operation` the name of
-    the first operation that differs, `where` its place in the source (`file`, `line`, `column`), if
-    it has one, and `detail` a sentence about it. `str` shows all of these.
+    `str` shows all of these.
+
+    Args:
+        difference (float): The largest relative difference between them.
+        cause (str): "compiler" or "staging", if they do not agree. Default: "".
+        operation (str): The name of the first operation that differs. Default: "".
+        where (Where | None): Its place in the source (`file`, `line`, `column`), if it has one.
+            Default: None.
+        detail (str): A sentence about it. Default: "".
     """
 
     def __init__(
@@ -83,13 +88,26 @@ def compare_modes(
     disagree.
 
     Values agree where ``|eager - compiled| <= atol + rtol * |eager|``, and integers and booleans
-    where they are equal. The function is called once, in PYNATIVE_MODE, with `args` and `kwargs`;
-    what it writes to parameters is undone. Raises Unsupported for a function that is not one graph:
-    compare the parts between its breaks.
+    where they are equal. The function is called once, in PYNATIVE_MODE; what it writes to
+    parameters is undone.
 
-    >>> import mycel as ms
-    >>> ms.compare_modes(lambda x: ms.ops.sin(x) * 2, ms.Tensor([1.0, 2.0])).agrees
-    True
+    Args:
+        fn (Callable[..., Any]): The function or Cell.
+        *args (Any): Its arguments.
+        rtol (float): The tolerance relative to the eager value. Default: 0.0001.
+        atol (float): The absolute tolerance. Default: 1e-05.
+        **kwargs (Any): Its arguments by name.
+
+    Returns:
+        Comparison: Whether they agree, and where not.
+
+    Raises:
+        Unsupported: For a function that is not one graph: compare the parts between its breaks.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.compare_modes(lambda x: ms.ops.sin(x) * 2, ms.Tensor([1.0, 2.0])).agrees
+        True
     """
     return _Comparing(fn, args, kwargs, rtol, atol).run()
 

@@ -156,16 +156,27 @@ def explain(fn: Any, *args: Any, parallel: bool = False, **kwargs: Any) -> Expla
     with all its effects, as what comes after a break depends on the values before it. Without
     arguments, the account is of what has been compiled so far.
 
-    With `parallel` it is divided as the parallel mode in force says, and the account says what each
-    rank sends; ranks need not have been started. Raises ValueError where no such mode is set.
+    Args:
+        fn (Callable[..., Any]): The function or Cell.
+        *args (Any): Its arguments.
+        parallel (bool): Whether it is divided as the parallel mode in force says, and the account
+            says what each rank sends; ranks need not have been started. Default: False.
+        **kwargs (Any): Its arguments by name.
 
-    >>> import mycel as ms
-    >>> account = ms.explain(lambda x: x * x.sum().item(), ms.Tensor([2.0, 3.0]))
-    >>> reason, mend = account.breaks[0].reason.split("; ")
-    >>> reason
-    'item() needs the value of a tensor (float32[])'
-    >>> len(account.segments)
-    2
+    Returns:
+        Explanation: The account.
+
+    Raises:
+        ValueError: If no such mode is set.
+
+    Examples:
+        >>> import mycel as ms
+        >>> account = ms.explain(lambda x: x * x.sum().item(), ms.Tensor([2.0, 3.0]))
+        >>> reason, mend = account.breaks[0].reason.split("; ")
+        >>> reason
+        'item() needs the value of a tensor (float32[])'
+        >>> len(account.segments)
+        2
     """
 
     divided = getattr(fn, "planned", None)

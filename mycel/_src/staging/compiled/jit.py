@@ -427,22 +427,36 @@ def jit(
 
     Works as a decorator with and without arguments. Tensors in the arguments (also inside
     containers) are inputs of the graph, everything else is a constant, for each value of which the
-    function is compiled anew. With `fullgraph` a construct that cannot be compiled raises
-    CompileError; otherwise the reason is logged and the function runs in compiled segments with
-    Python in between, as `explain` shows. `capture_mode` may be "ast", "bytecode" or "trace", which
-    mean the same here. With a `dynamic` of 1 all sizes of tensors are symbols from the first call
-    on, else from the second call on those that differ between calls. `jit_level` may be "O0", "O1"
-    or "O2" and `backend` "", "ms_backend" or "GE"; both have no effect. Raises ValueError for other
-    values.
+    function is compiled anew.
 
-    >>> import mycel as ms
-    >>> @ms.jit
-    ... def double_until(x, limit):
-    ...     while x < limit:
-    ...         x = x * 2
-    ...     return x
-    >>> double_until(ms.Tensor(3.0), ms.Tensor(20.0))
-    Tensor(shape=[], dtype=Float32, value= 24)
+    Args:
+        function (Callable[..., Any] | None): The function, method or Cell; None to get a decorator.
+            Default: None.
+        capture_mode (str): "ast", "bytecode" or "trace", which mean the same here. Default: "ast".
+        jit_level (str): "O0", "O1" or "O2"; has no effect. Default: "O0".
+        dynamic (int): 1 if all sizes of tensors are symbols from the first call on; else those that
+            differ between calls are, from the second call on. Default: 0.
+        fullgraph (bool): Whether a construct that cannot be compiled raises CompileError; otherwise
+            the reason is logged and the function runs in compiled segments with Python in between,
+            as `explain` shows. Default: False.
+        backend (str): "", "ms_backend" or "GE"; has no effect. Default: "".
+        **options (Any): Older names of options, and further ones, which have no effect.
+
+    Returns:
+        Callable[..., Any]: The compiled function, or the decorator.
+
+    Raises:
+        ValueError: For values that an option does not have.
+
+    Examples:
+        >>> import mycel as ms
+        >>> @ms.jit
+        ... def double_until(x, limit):
+        ...     while x < limit:
+        ...         x = x * 2
+        ...     return x
+        >>> double_until(ms.Tensor(3.0), ms.Tensor(20.0))
+        Tensor(shape=[], dtype=Float32, value= 24)
     """
     function = options.pop("fn", function)
     mode = options.pop("mode", None)

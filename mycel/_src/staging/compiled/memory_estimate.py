@@ -23,10 +23,17 @@ class Estimate:
     """The memory of a compiled function's run, in bytes.
 
     `total` is the peak: arguments, the parameters and other tensors that the function reads,
-    results, constants, and the arena for the values in between. Of that, `present` is allocated
-    already (parameters, and arguments that have data), and `needed` is what a run allocates beside
-    it. `available` is what the system, a container or `max_device_memory` leaves now, None where
-    that is unknown. `footprint` says what is alive at the peak, by the user's lines.
+    results, constants, and the arena for the values in between; `needed` is what a run allocates
+    beside what is there.
+
+    Args:
+        name (str): The name of the function.
+        arguments (int): The bytes of the arguments.
+        captured (int): Those of the parameters and other tensors that it reads.
+        present (int): What is allocated already (parameters, and arguments that have data).
+        footprint (Footprint): What is alive at the peak, by the user's lines.
+        available (int | None): What the system, a container or `max_device_memory` leaves now, None
+            where that is unknown. Default: None.
     """
 
     name: str

@@ -287,21 +287,35 @@ def grad(
 ) -> Callable[..., Any]:
     """Return the function that computes the gradient of `fn`.
 
-    `grad_position` names the positional arguments to differentiate by (an int, a tuple, or None),
-    `weights` parameters to differentiate by as well. With `has_aux` only the first output is
-    differentiated and the others are returned beside the gradients. Outputs that are not scalars
-    are summed, or weighted by the last positional argument with `sens_param`. With `return_ids`
-    each gradient comes with its position or parameter name. Gradients nest to any order.
+    Gradients nest to any order. A gradient has the element type of its argument: one by integers
+    consists of integers, to which values are rounded wherever a cast did so on the way forward.
+    Beside arguments that are tensors there is none by Python's numbers, nor by tuples, lists and
+    dicts from plain Python, unless `mutable` marks them; alone they have one.
 
-    A gradient has the element type of its argument: one by integers consists of integers, to which
-    values are rounded wherever a cast did so on the way forward. Beside arguments that are tensors
-    there is none by Python's numbers, nor by tuples, lists and dicts from plain Python, unless
-    `mutable` marks them; alone they have one. A single gradient is returned as it is, and several,
-    or none, as a tuple. Raises IndexRangeError for positions that are out of range.
+    Args:
+        fn (Callable[..., Any]): The function or Cell.
+        grad_position (int | tuple[int, ...] | None): The positional arguments to differentiate by.
+            Default: 0.
+        weights (Parameter | Sequence[Parameter] | None): Parameters to differentiate by as well.
+            Default: None.
+        has_aux (bool): Whether only the first output is differentiated, and the others are returned
+            beside the gradients. Default: False.
+        return_ids (bool): Whether each gradient comes with its position or parameter name. Default:
+            False.
+        sens_param (bool): Whether outputs that are not scalars are weighted by the last positional
+            argument, instead of summed. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.grad(lambda x: x * x * x)(ms.Tensor(2.0))
-    Tensor(shape=[], dtype=Float32, value= 12)
+    Returns:
+        Callable[..., Any]: The function of the same arguments, which gives the gradient, or several
+            as a tuple.
+
+    Raises:
+        IndexRangeError: For positions that are out of range.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.grad(lambda x: x * x * x)(ms.Tensor(2.0))
+        Tensor(shape=[], dtype=Float32, value= 12)
     """
     return _checked(fn, grad_position, weights, has_aux, return_ids, sens_param, with_value=False)
 
@@ -335,12 +349,28 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """Return the function that computes the outputs of `fn` and its gradient.
 
-    `grad_position`, `weights`, `has_aux`, `return_ids` and `sens_param` are those of `grad`.
+    Args:
+        fn (Callable[..., Any]): The function or Cell.
+        grad_position (int | tuple[int, ...] | None): The positional arguments to differentiate by.
+            Default: 0.
+        weights (Parameter | Sequence[Parameter] | None): Parameters to differentiate by as well.
+            Default: None.
+        has_aux (bool): Whether only the first output is differentiated, and the others are returned
+            beside the gradients. Default: False.
+        return_ids (bool): Whether each gradient comes with its position or parameter name. Default:
+            False.
+        sens_param (bool): Whether outputs that are not scalars are weighted by the last positional
+            argument, instead of summed. Default: False.
 
-    >>> import mycel as ms
-    >>> value, slope = ms.value_and_grad(lambda x: x * x)(ms.Tensor(3.0))
-    >>> float(value), float(slope)
-    (9.0, 6.0)
+    Returns:
+        Callable[..., Any]: The function of the same arguments, which gives the outputs and the
+            gradients.
+
+    Examples:
+        >>> import mycel as ms
+        >>> value, slope = ms.value_and_grad(lambda x: x * x)(ms.Tensor(3.0))
+        >>> float(value), float(slope)
+        (9.0, 6.0)
     """
     return _checked(fn, grad_position, weights, has_aux, return_ids, sens_param, with_value=True)
 

@@ -96,19 +96,29 @@ def _compiled(function: Any) -> Any:
 
 
 def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> Any:
-    """Return the outputs of `fn` at `inputs` and its Jacobian times the vector `v`, by forward
-    mode.
+    """Return the outputs of a function and its Jacobian times a vector, by forward mode.
 
-    `inputs` and `v` are tensors, or tuples or lists of as many as `fn` takes; each of `v` has the
-    shape of its input. Returns (outputs, product). With `has_aux` only the first output is
-    differentiated, and the others are a third result. When compiled, no values are kept for a
-    backward pass, so that the memory of a loop does not grow with its rounds. Raises TypeError and
-    ValueError for inputs and vectors that do not fit.
+    When compiled, no values are kept for a backward pass, so that the memory of a loop does not
+    grow with its rounds.
 
-    >>> import mycel as ms
-    >>> out, product = ms.jvp(lambda x: x * x, ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 10.0]))
-    >>> product.asnumpy().tolist()
-    [2.0, 40.0]
+    Args:
+        fn (Callable[..., Any]): The function, or Cell.
+        inputs (Tensor | tuple[Tensor, ...]): A tensor, or a tuple or list of as many as `fn` takes.
+        v (Tensor | tuple[Tensor, ...]): The vector: of the structure and the shapes of the inputs.
+        has_aux (bool): Whether only the first output is differentiated, and the others are a
+            further result. Default: False.
+
+    Returns:
+        tuple[Any, ...]: The outputs and the product.
+
+    Raises:
+        TypeError, ValueError: For inputs and vectors that do not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> out, product = ms.jvp(lambda x: x * x, ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 10.0]))
+        >>> product.asnumpy().tolist()
+        [2.0, 40.0]
     """
     arguments.function("jvp", "fn", fn)
     arguments.flag("jvp", "has_aux", has_aux)
@@ -216,16 +226,27 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool
     """Return the outputs of `fn` and the function that gives the product of a vector and its
     Jacobian, by reverse mode.
 
-    Returns (outputs, function). With `has_aux` only the first output is differentiated, and the
-    others are a third result. The function takes a cotangent for each output, of the same shape,
-    and returns a tuple of gradients, one for each input; with `weights` (a Parameter or a list of
-    them) it returns a pair of that tuple and the gradients of the weights. It may be called many
-    times. Raises TypeError and ValueError for inputs and cotangents that do not fit.
+    Args:
+        fn (Callable[..., Any]): The function, or Cell.
+        *inputs (Tensor): As many as `fn` takes.
+        weights (Parameter | list[Parameter] | None): Parameters whose gradients are wanted as well.
+            Default: None.
+        has_aux (bool): Whether only the first output is differentiated, and the others are a
+            further result. Default: False.
 
-    >>> import mycel as ms
-    >>> out, pull = ms.vjp(lambda x, y: x * y, ms.Tensor(3.0), ms.Tensor(4.0))
-    >>> [float(g) for g in pull(ms.Tensor(10.0))]
-    [40.0, 30.0]
+    Returns:
+        tuple[Any, ...]: The outputs, and a function that takes a cotangent for each output, of the
+            same shape, and returns a tuple of gradients, one for each input, or with `weights` a
+            pair of that tuple and the gradients of the weights. It may be called many times.
+
+    Raises:
+        TypeError, ValueError: For inputs and cotangents that do not fit.
+
+    Examples:
+        >>> import mycel as ms
+        >>> out, pull = ms.vjp(lambda x, y: x * y, ms.Tensor(3.0), ms.Tensor(4.0))
+        >>> [float(g) for g in pull(ms.Tensor(10.0))]
+        [40.0, 30.0]
     """
     arguments.function("vjp", "fn", fn)
     arguments.flag("vjp", "has_aux", has_aux)

@@ -30,16 +30,33 @@ def recompute(
     call; the memory of a training step shrinks, at the cost of one more forward pass through
     `block`. A loop inside keeps about as many states as the square root of its number of rounds.
     Inside an eagerly recorded block, hooks and Cells that define `bprop` make the block keep its
-    values. `use_reentrant`, `output_recompute` and `early_stop` choose among MindSpore's ways of
-    doing this and have no effect here. Raises ValueError for a `context_fn`, as which operations
-    are kept cannot be chosen. After Chen, Xu, Zhang and Guestrin, "Training deep nets with
-    sublinear memory cost", 2016.
+    values. After Chen, Xu, Zhang and Guestrin, "Training deep nets with sublinear memory cost",
+    2016.
 
-    >>> import mycel as ms
-    >>> def f(x):
-    ...     return ms.recompute(lambda v: (v * v).exp(), x).sum()
-    >>> ms.grad(f)(ms.Tensor([0.0, 1.0])).asnumpy().round(4).tolist()
-    [0.0, 5.436600208282471]
+    Args:
+        block (Callable[..., Any]): The Cell or function.
+        *args (Any): Its arguments.
+        use_reentrant (bool): Chooses among MindSpore's ways of doing this; has no effect here.
+            Default: True.
+        output_recompute (bool): Chooses among MindSpore's ways of doing this; has no effect here.
+            Default: False.
+        early_stop (bool): Chooses among MindSpore's ways of doing this; has no effect here.
+            Default: True.
+        context_fn (None): Must be None: which operations are kept cannot be chosen. Default: None.
+        **kwargs (Any): Its arguments by name.
+
+    Returns:
+        Any: What `block` returns.
+
+    Raises:
+        ValueError: For a `context_fn`, as which operations are kept cannot be chosen.
+
+    Examples:
+        >>> import mycel as ms
+        >>> def f(x):
+        ...     return ms.recompute(lambda v: (v * v).exp(), x).sum()
+        >>> ms.grad(f)(ms.Tensor([0.0, 1.0])).asnumpy().round(4).tolist()
+        [0.0, 5.436600208282471]
     """
     arguments.function("recompute", "block", block, "a Cell or a function")
     if context_fn is not None:

@@ -53,18 +53,30 @@ class Layouts:
     """The layouts of a function's tensors on a mesh.
 
     A layout is a tuple with an entry for each axis of the tensor: None, the name of a mesh axis, or
-    a tuple of names. `inputs` has one for each tensor in the arguments, in their order, None where
-    it is whole; arguments beyond are whole. `parameters` is a function from a parameter to its
-    layout or None, or a table by name; the states of an optimizer, which are named as
-    ``moments.weight``, go with their parameter unless the table names them. With `parts`, calls are
-    given this rank's part of each tensor in the arguments that is divided, instead of all of it.
-    `fusing` says which collectives are joined to one message; messages go while others are
-    computed, so that smaller ones may begin earlier. `gather_again` says, for all parameters or as
-    a function of one, whether a divided parameter is gathered for the backward pass once more,
-    which takes a message, instead of kept whole from the forward pass, which takes memory; it also
-    is where `Parameter.parallel_optimizer_comm_recompute` is True. `wide_sums` says which sums of
-    floats of 16 bits the ranks make in float32, which takes twice the bytes: those of "gradients",
-    "all" of them, or "" for none. Raises ValueError for another one.
+    a tuple of names.
+
+    Args:
+        mesh (Mesh): The mesh.
+        inputs (Sequence[Sequence[None | str | Sequence[str]] | None]): A layout for each tensor in
+            the arguments, in their order, None where it is whole; arguments beyond are whole.
+            Default: ().
+        parameters (OfParameters): A function from a parameter to its layout or None, or a table by
+            name; the states of an optimizer, which are named as ``moments.weight``, go with their
+            parameter unless the table names them. Default: None.
+        parts (bool): Whether calls are given this rank's part of each tensor in the arguments that
+            is divided, instead of all of it. Default: False.
+        fusing (Fusing): Which collectives are joined to one message; messages go while others are
+            computed, so that smaller ones may begin earlier. Default: Fusing(sums=None,
+            scatters=None, gathers=None, cuts=()).
+        gather_again (bool | Callable[[Parameter], bool]): Whether a divided parameter is gathered
+            for the backward pass once more, which takes a message, instead of kept whole from the
+            forward pass, which takes memory; for all parameters or as a function of one. It also is
+            where `Parameter.parallel_optimizer_comm_recompute` is True. Default: False.
+        wide_sums (str): Which sums of floats of 16 bits the ranks make in float32, which takes
+            twice the bytes: those of "gradients", "all" of them, or "" for none. Default: "".
+
+    Raises:
+        ValueError: For another one.
     """
 
     mesh: Mesh
@@ -84,11 +96,18 @@ class Layouts:
         return WHOLE if spec is None else self._made(type, spec, f"argument {number}")
 
     def decided(self, graph: Graph, inputs: Given, outputs: Given, tied: Mapping[int, int]) -> Decided:
-        """Return the graph to divide, the layouts of its inputs, and divisions that are decided.
+        """Return a graph to divide that does the same, the layouts of its inputs, and divisions
+        that are decided.
 
-        The graph is `graph` or does the same. `inputs` are the layouts asked for, `outputs` those
-        of the graph's outputs, None where they are open; `tied` maps outputs to the inputs that
-        they replace.
+        Args:
+            graph (Graph): The graph.
+            inputs (Sequence[Sharding | None]): The layouts asked for.
+            outputs (Sequence[Sharding | None]): The layouts of the graph's outputs, None where they
+                are open.
+            tied (Mapping[int, int]): The inputs that outputs replace.
+
+        Returns:
+            tuple[Graph, Sequence[Sharding | None], Mapping[Node, Sharding]]: The three of them.
         """
         return graph, inputs, {}
 

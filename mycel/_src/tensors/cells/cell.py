@@ -479,8 +479,15 @@ class Cell(CellHooks, CellState, CellExtras, CellText):
     ) -> Any:
         """Return ``construct(*args, **kwargs)`` after the hooks and casts around it.
 
-        `invoke` calls a hook, given the hook and its arguments; without it hooks are called
-        directly.
+        Args:
+            construct (Callable[..., Any]): The function.
+            args (tuple[Any, ...]): Its arguments.
+            kwargs (dict[str, Any]): Its arguments by name.
+            invoke (Callable[..., Any] | None): Calls a hook, given the hook and its arguments; None
+                to call hooks directly. Default: None.
+
+        Returns:
+            Any: What `construct` returns, after hooks.
         """
         invoke = invoke or _call
         for hook in self._pre_hooks.values():

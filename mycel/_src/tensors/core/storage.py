@@ -166,15 +166,25 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0) -> Tensor:
-    """Return a vector of the elements in a `buffer` (bytes, bytearray, memoryview or array).
+    """Return a vector of the elements in a buffer.
 
-    It has `count` elements (-1 for all) of type `dtype`, from byte `offset` on, and shares the
-    memory of a writable buffer. Raises ValueError where the buffer is too short, or its size no
-    multiple of the element size.
+    Args:
+        buffer (Any): Bytes, a bytearray, a memoryview or an array; the memory of a writable one is
+            shared.
+        dtype (DType | None): The element type.
+        count (int): The number of elements; -1 for all. Default: -1.
+        offset (int): The byte at which they begin. Default: 0.
 
-    >>> import mycel as ms
-    >>> ms.frombuffer(b"abcdefgh", dtype=ms.int16, count=2, offset=2).asnumpy()
-    array([25699, 26213], dtype=int16)
+    Returns:
+        Tensor: The vector.
+
+    Raises:
+        ValueError: If the buffer is too short, or its size no multiple of the element size.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.frombuffer(b"abcdefgh", dtype=ms.int16, count=2, offset=2).asnumpy()
+        array([25699, 26213], dtype=int16)
     """
     kind = D.from_any(dtype)
     try:

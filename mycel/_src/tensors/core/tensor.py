@@ -42,16 +42,27 @@ else:
 class Tensor(TensorMethods):
     """An n-dimensional array of one element type.
 
-    `input_data` is a number, a nested sequence, a NumPy array or a tensor; floats in sequences and
-    Python floats become float32, integers int64 and complex numbers complex128 unless `dtype` says
-    otherwise; arrays keep their type. The values are copied. With `shape` and `init` (an
-    initializer) and no data the values are drawn when first needed (`init_data`). `const_arg` has
-    no effect; `device` is None or "CPU", in any case of letters. Raises TypeError for data that is
-    not numeric, ValueError for ragged sequences and OverflowError for integers beyond 64 bits.
+    Args:
+        input_data (Any): A number, a nested sequence, a NumPy array or a tensor, whose values are
+            copied. Default: None.
+        dtype (DType | None): The element type; None for float32 of floats in sequences and Python
+            floats, int64 of integers and complex128 of complex numbers, and for that of an array.
+            Default: None.
+        shape (tuple[int, ...] | None): The shape of a tensor without data. Default: None.
+        init (Initializer | None): Draws the values when they are first needed (`init_data`).
+            Default: None.
+        const_arg (bool): Has no effect. Default: False.
+        device (str | None): None or "CPU", in any case of letters. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.Tensor([[1.0, 2.0], [3.0, 4.0]]).sum()
-    Tensor(shape=[], dtype=Float32, value= 10)
+    Raises:
+        TypeError: For data that is not numeric.
+        ValueError: For ragged sequences.
+        OverflowError: For integers beyond 64 bits.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.Tensor([[1.0, 2.0], [3.0, 4.0]]).sum()
+        Tensor(shape=[], dtype=Float32, value= 10)
     """
 
     __slots__ = ("_type", "_buf", "_node", "__weakref__", "__dict__")
@@ -528,11 +539,21 @@ def tensor(
 ) -> Tensor:
     """Return a new tensor.
 
-    `input_data`, `dtype`, `shape`, `init`, `const_arg` and `device` are those of `Tensor`.
+    Args:
+        input_data (Any): As in `Tensor`. Default: None.
+        dtype (DType | None): As in `Tensor`. Default: None.
+        shape (tuple[int, ...] | None): As in `Tensor`. Default: None.
+        init (Initializer | None): As in `Tensor`. Default: None.
+        const_arg (bool): As in `Tensor`. Default: False.
+        device (str | None): Has no effect but for a check. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.tensor([1, 2, 3]).shape
-    (3,)
+    Returns:
+        Tensor: The tensor.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.tensor([1, 2, 3]).shape
+        (3,)
     """
     arguments.flag("tensor", "const_arg", const_arg)
     return Tensor(input_data, dtype, shape, init, const_arg, device)

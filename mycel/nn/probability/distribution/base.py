@@ -74,7 +74,7 @@ class Distribution(Cell):
         seed (int | None): The seed of its generator; None or 0 for the default one.
         dtype (DType | None): The element type of samples.
         name (str): Its name in messages.
-        param (dict[str, Any] | None): Its a dictionary of the arguments that it was made with.
+        param (dict[str, Any] | None): The arguments that it was made with.
 
     Examples:
         >>> import mycel as ms

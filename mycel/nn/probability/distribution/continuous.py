@@ -362,12 +362,21 @@ class StudentT(_Located):
     not the standard deviation.
 
     The mean is NaN for df <= 1; the variance is NaN for df <= 1 and infinite for 1 < df <= 2.
-    `seed` is that of its generator (None or 0: the default one), `dtype` the element type of
-    samples, `name` its name in messages.
 
-    >>> import mycel as ms
-    >>> f"{ms.nn.probability.distribution.StudentT(3.0, 0.0, 1.0).prob(ms.Tensor(0.0)).item():.4f}"
-    '0.3676'
+    Args:
+        df (Tensor | float | None): The degrees of freedom; None to give it at each call. Default:
+            None.
+        mean (Tensor | float | None): The location; None to give it at each call. Default: None.
+        sd (Tensor | float | None): The scale; None to give it at each call. Default: None.
+        seed (int | None): The seed of its generator; None or 0 for the default one. Default: None.
+        dtype (DType | None): The element type of samples. Default: float32.
+        name (str): Its name in messages. Default: "StudentT".
+
+    Examples:
+        >>> import mycel as ms
+        >>> student = ms.nn.probability.distribution.StudentT(3.0, 0.0, 1.0)
+        >>> f"{student.prob(ms.Tensor(0.0)).item():.4f}"
+        '0.3676'
     """
 
     _names = ("df", "mean", "sd")
