@@ -42,7 +42,7 @@ IN_PROSE = Path(__file__).parent / "data" / "docstrings_in_prose.txt"
 # Packages whose names are those of other interfaces, or commands.
 NOT_OURS = {"_src", "cli", "compat", "demo"}
 SECTIONS = ["Args", "Returns", "Raises", "Examples"]
-ENTRY = re.compile(r"(\*{0,2}\w+) \(([^()]+)\): (\S.*)", re.DOTALL)
+ENTRY = re.compile(r"(\*{0,2}\w+) \(([^()]+)\):\s+(\S.*)", re.DOTALL)
 
 
 def modules() -> dict[str, ModuleType]:

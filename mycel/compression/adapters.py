@@ -75,21 +75,32 @@ def add_adapters(
 ) -> Cell:
     """Return `net` with adapters beside its dense layers and convolutions; the rest is frozen.
 
-    Layers are replaced in `net` itself, which computes what it did until adapters are trained.
+    Convolutions in groups get none.
 
-    * `rank`: the rank of adapters; `alpha` over it is the scale (None: the scale is 1).
-    * `layers`: names of those that get an adapter, or of cells around them (None: all).
-    * `exclude`: names of those that get none.
-    * `train`: names of cells or parameters that are trained as well, as a new last layer.
+    Args:
+        net (Cell): The network, whose layers are replaced in itself; it computes what it did until
+            adapters are trained.
+        rank (int): The rank of adapters. Default: 8.
+        alpha (float | None): Over the rank it is the scale of adapters; None for a scale of 1.
+            Default: None.
+        layers (Sequence[str] | None): Names of those that get an adapter, or of cells around them
+            (None: all). Default: None.
+        exclude (Sequence[str]): Names of those that get none. Default: ().
+        train (Sequence[str]): Names of cells or parameters that are trained as well, as a new last
+            layer. Default: ().
 
-    Convolutions in groups get none. Raises ValueError for names that are not there, and where no
-    layer is left.
+    Returns:
+        Cell: `net` itself.
 
-    >>> import mycel as ms
-    >>> from mycel.compression import add_adapters
-    >>> net = add_adapters(ms.nn.SequentialCell(ms.nn.Dense(64, 32)), rank=2)
-    >>> [tuple(p.shape) for p in net.trainable_params()]
-    [(2, 64), (32, 2)]
+    Raises:
+        ValueError: For names that are not there, and where no layer is left.
+
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.compression import add_adapters
+        >>> net = add_adapters(ms.nn.SequentialCell(ms.nn.Dense(64, 32)), rank=2)
+        >>> [tuple(p.shape) for p in net.trainable_params()]
+        [(2, 64), (32, 2)]
     """
     arguments.instance("add_adapters", "net", net, Cell, "a Cell")
     arguments.integer("add_adapters", "rank", rank, 1)

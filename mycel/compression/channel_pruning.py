@@ -57,11 +57,17 @@ class Group:
 class ChannelReport:
     """What was removed from a network.
 
-    `removed` has the positions by the name of the parameter and the number of the axis. `before`
-    and `after` are costs. `groups` has what shrank together as (parameters, channels before,
-    channels after). `fixed` has the reason why by axis of each parameter that could not shrink.
-    `speed` is how many times as fast the network became where a latency was asked for, measured on
-    the example inputs, else None.
+    Args:
+        removed (dict[str, dict[int, list[int]]]): The positions by the name of the parameter and
+            the number of the axis.
+        before (Cost): The costs before.
+        after (Cost): The costs after.
+        groups (list[tuple[tuple[str, ...], int, int]]): What shrank together as (parameters,
+            channels before, channels after).
+        fixed (dict[tuple[str, int], str]): Why not, by axis of each parameter that could not
+            shrink.
+        speed (float | None): How many times as fast the network became where a latency was asked
+            for, measured on the example inputs, else None. Default: None.
     """
 
     removed: Removed
@@ -227,31 +233,46 @@ def prune_channels(
     exclude: Sequence[str] = (),
     form: str = "cell",
 ) -> Cell:
-    """Return a network without its least important channels, units and heads; `net` stays as it is.
+    """Return a network without its least important channels, units and heads.
 
-    * `inputs`: example arguments of the network, by which it is staged, and on which the result is
-      compared with `net` with the same parameters at zero.
-    * `ratio`, `macs`, `parameters`, `latency`: one of them: the share of channels to remove, or of
-      products, parameters or the time of a compiled call that may stay, between 0 and 1.
-    * `importance`: "l1" or "l2" of the weights, or values for each element of parameters by name,
-      as `taylor_importance` gives.
-    * `scope`: "global", or "group": the same share of each group of channels.
-    * `round_to`: the number of channels left in a group is a multiple of it, or all.
-    * `at_most`: the largest share of a group that may go.
-    * `exclude`: names of layers or parameters whose results keep their size.
-    * `form`: "cell" for a copy of the Cell with smaller layers, or "graph" for the graph outside of
-      training, where sizes that the program writes as numbers are changed too.
+    Args:
+        net (Cell): The network, which stays as it is.
+        *inputs (Tensor): Example arguments of the network, by which it is staged, and on which the
+            result is compared with `net` with the same parameters at zero.
+        ratio (float | None): The share of channels to remove; one of the four is given. Default:
+            None.
+        macs (float | None): The share of products that may stay, between 0 and 1. Default: None.
+        parameters (float | None): The share of parameters that may stay. Default: None.
+        latency (float | None): The share of the time of a compiled call that may stay. Default:
+            None.
+        importance (Importance): "l1" or "l2" of the weights, or values for each element of
+            parameters by name, as `taylor_importance` gives. Default: "l1".
+        scope (str): "global", or "group": the same share of each group of channels. Default:
+            "global".
+        round_to (int): The number of channels left in a group is a multiple of it, or all. Default:
+            1.
+        at_most (float): The largest share of a group that may go. Default: 0.9.
+        exclude (Sequence[str]): Names of layers or parameters whose results keep their size.
+            Default: ().
+        form (str): "cell" for a copy of the Cell with smaller layers, or "graph" for the graph
+            outside of training, where sizes that the program writes as numbers are changed too.
+            Default: "cell".
 
-    The result has a `pruned`, a `ChannelReport`. Raises ValueError where the budget cannot be met
-    or nothing can be removed, Unsupported where the Cell's program has sizes of its own, and
-    CompileError where the network is not one graph.
+    Returns:
+        Cell: The smaller network, which has a `pruned`, a `ChannelReport`.
 
-    >>> import mycel as ms
-    >>> from mycel.compression import prune_channels
-    >>> net = ms.nn.SequentialCell(ms.nn.Conv2d(1, 8, 3), ms.nn.Flatten(), ms.nn.Dense(128, 2))
-    >>> small = prune_channels(net, ms.ops.ones((1, 1, 4, 4)), ratio=0.5)
-    >>> small[0].weight.shape, small[2].weight.shape, small.pruned.after.macs
-    ((4, 1, 3, 3), (2, 64), 704)
+    Raises:
+        ValueError: If the budget cannot be met or nothing can be removed.
+        Unsupported: If the Cell's program has sizes of its own.
+        CompileError: If the network is not one graph.
+
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.compression import prune_channels
+        >>> net = ms.nn.SequentialCell(ms.nn.Conv2d(1, 8, 3), ms.nn.Flatten(), ms.nn.Dense(128, 2))
+        >>> small = prune_channels(net, ms.ops.ones((1, 1, 4, 4)), ratio=0.5)
+        >>> small[0].weight.shape, small[2].weight.shape, small.pruned.after.macs
+        ((4, 1, 3, 3), (2, 64), 704)
     """
     budget, wanted = _checked(net, inputs, (ratio, macs, parameters, latency), scope, round_to, at_most, form)
     structure = Structure(net, inputs, exclude)

@@ -28,8 +28,14 @@ __all__ = ["Cost", "LayerCost", "cost_of", "cost_of_graph", "staged"]
 
 @dataclass(frozen=True)
 class LayerCost:
-    """What one layer costs: its name, its operation, products with additions, parameters and their
-    bytes.
+    """What one layer costs.
+
+    Args:
+        name (str): Its name.
+        operation (str): Its operation.
+        macs (int): Products with their additions.
+        parameters (int): The elements of its parameters.
+        bytes (int): Their bytes.
     """
 
     name: str
@@ -46,10 +52,15 @@ class LayerCost:
 class Cost:
     """What a network costs for its example inputs.
 
-    `macs` are products with their additions, in matrix products, convolutions and recurrent layers.
-    `parameters` are the elements of the parameters that it reads, moving statistics among them, and
-    `bytes` those of the same. `layers` has them by layer, in the order of the program; `once` are
-    loops whose rounds are not known, which count once.
+    Args:
+        macs (int): Products with their additions, in matrix products, convolutions and recurrent
+            layers.
+        parameters (int): The elements of the parameters that it reads, moving statistics among
+            them.
+        bytes (int): The bytes of the same.
+        layers (tuple[LayerCost, ...]): The costs by layer, in the order of the program. Default:
+            ().
+        once (tuple[str, ...]): Loops whose rounds are not known, which count once. Default: ().
     """
 
     macs: int

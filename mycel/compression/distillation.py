@@ -96,17 +96,26 @@ def _attention(x: Tensor) -> Tensor:
 
 
 def relation_loss(student: Tensor, teacher: Tensor, distance: float = 1.0, angle: float = 2.0) -> Tensor:
-    """Return how differently examples lie to each other, as a scalar.
+    """Return how differently examples lie to each other.
 
-    `student` and `teacher` are features (N, ...) of the same N examples, of any sizes; `distance`
-    and `angle` are the weights of distances of pairs, over their mean, and of angles of triples.
-    Raises ValueError where N differs.
+    Args:
+        student (Tensor): Features (N, ...) of the same N examples, of any sizes.
+        teacher (Tensor): Features (N, ...) of the same N examples, of any sizes.
+        distance (float): The weight of distances of pairs, over their mean. Default: 1.0.
+        angle (float): The weight of angles of triples. Default: 2.0.
 
-    >>> import mycel as ms
-    >>> from mycel.compression import relation_loss
-    >>> x = ms.Tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
-    >>> float(relation_loss(3.0 * x, x)) < 1e-9
-    True
+    Returns:
+        Tensor: A scalar.
+
+    Raises:
+        ValueError: If N differs.
+
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.compression import relation_loss
+        >>> x = ms.Tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+        >>> float(relation_loss(3.0 * x, x)) < 1e-9
+        True
     """
     if student.shape[0] != teacher.shape[0]:
         raise ValueError(
@@ -194,28 +203,36 @@ class _Keeps:
 class Distilled(Cell):
     """The loss of a student that learns from labels and from a teacher, as a Cell.
 
-    * `student`, `teacher`: Cells that take the same inputs; the teacher's parameters stay.
-    * `loss_fn`: the loss of results and labels, or None: then calls have no label.
-    * `hard`, `soft`: the weights of that loss and of the teacher's answers, of which 0 leaves
-      either out.
-    * `temperature`: that of `soft_target_loss`.
-    * `features`: what layers inside are to learn, as tuples (layer of the student, layer of the
-      teacher, kind, weight), where a kind is "hint", "attention" or "relation".
-    * `inputs`: example inputs, for "hint": where numbers of channels differ, the student's
-      features get a projection, whose parameters are trained too.
-
     A call takes the inputs, then the label, and gives the loss; so it is trained by
     ``Model(Distilled(...), optimizer=...)`` with an optimizer of its `trainable_params()`, or as
-    the network of `TrainOneStepCell`. Raises ValueError and TypeError for arguments that mean
-    nothing.
+    the network of `TrainOneStepCell`.
 
-    >>> import mycel as ms
-    >>> from mycel.compression import Distilled
-    >>> student, teacher = ms.nn.Dense(4, 3), ms.nn.Dense(4, 3)
-    >>> loss = ms.nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
-    >>> net = Distilled(student, teacher, loss)
-    >>> net(ms.ops.ones((2, 4)), ms.Tensor([0, 1], ms.int32)).shape, len(net.trainable_params())
-    ((), 2)
+    Args:
+        student (Cell): The Cell that learns.
+        teacher (Cell): A Cell that takes the same inputs, whose parameters stay.
+        loss_fn (Callable[..., Tensor] | None): The loss of results and labels, or None: then calls
+            have no label. Default: None.
+        hard (float): The weight of that loss; 0 leaves it out. Default: 0.1.
+        soft (float): The weight of the teacher's answers; 0 leaves them out. Default: 0.9.
+        temperature (float): The temperature of `soft_target_loss`. Default: 4.0.
+        features (Sequence[tuple[str, str, str, float]]): What layers inside are to learn, as tuples
+            (layer of the student, layer of the teacher, kind, weight), where a kind is "hint",
+            "attention" or "relation". Default: ().
+        inputs (Sequence[Any] | None): Example inputs, for "hint": where numbers of channels differ,
+            the student's features get a projection, whose parameters are trained too. Default:
+            None.
+
+    Raises:
+        ValueError, TypeError: For arguments that mean nothing.
+
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.compression import Distilled
+        >>> student, teacher = ms.nn.Dense(4, 3), ms.nn.Dense(4, 3)
+        >>> loss = ms.nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
+        >>> net = Distilled(student, teacher, loss)
+        >>> net(ms.ops.ones((2, 4)), ms.Tensor([0, 1], ms.int32)).shape, len(net.trainable_params())
+        ((), 2)
     """
 
     def __init__(

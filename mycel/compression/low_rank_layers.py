@@ -38,8 +38,15 @@ _STEPS = 30
 
 @dataclass(frozen=True)
 class Decomposition:
-    """What became of a layer: its form, its ranks, its parameters before and after, and the share
-    of the energy that is kept. The form is "" for a layer that stays, and `why` says why.
+    """What became of a layer.
+
+    Args:
+        form (str): Its form, "" for a layer that stays.
+        ranks (tuple[int, ...]): Its ranks.
+        before (int): Its parameters before.
+        after (int): Its parameters after.
+        energy (float): The share of the energy that is kept.
+        why (str): Why a layer stays. Default: "".
     """
 
     form: str
@@ -61,22 +68,31 @@ def low_rank(
 ) -> Cell:
     """Return `net` with dense layers and convolutions as products of smaller ones.
 
-    Layers are replaced in `net` itself, by sequences of layers.
+    Args:
+        net (Cell): The network, whose layers are replaced in itself, by sequences of layers.
+        energy (float | None): The share of the sum of squares of singular values that each layer
+            keeps; one of the three is given. Default: None.
+        parameters (float | None): The share of the weights of these layers that stays, with the
+            same energy for all. Default: None.
+        ranks (Mapping[str, int] | None): Ranks by the name of the layer, which leave others as they
+            are. Default: None.
+        form (str): "channel", "spatial" or "tucker", for convolutions that are larger than one
+            place. Default: "channel".
+        exclude (Sequence[str]): Names of layers that stay. Default: ().
 
-    * `energy`, `parameters`, `ranks`: one of them: the share of the sum of squares of singular
-      values that each layer keeps, the share of the weights of these layers that stays, with the
-      same energy for all, or ranks by the name of the layer, which leave others as they are.
-    * `form`: "channel", "spatial" or "tucker", for convolutions that are larger than one place.
-    * `exclude`: names of layers that stay.
+    Returns:
+        Cell: `net` itself, with `decompositions`, a `Decomposition` by the name of each layer.
 
-    The result has `decompositions`, a `Decomposition` by the name of each layer. Raises ValueError
-    for arguments that mean nothing and where the share of parameters cannot be reached.
+    Raises:
+        ValueError: For arguments that mean nothing and where the share of parameters cannot be
+            reached.
 
-    >>> import mycel as ms
-    >>> from mycel.compression import low_rank
-    >>> net = low_rank(ms.nn.SequentialCell(ms.nn.Dense(64, 64)), ranks={"0": 8})
-    >>> [layer.weight.shape for layer in net[0]], net.decompositions["0"].after
-    ([(8, 64), (64, 8)], 1024)
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.compression import low_rank
+        >>> net = low_rank(ms.nn.SequentialCell(ms.nn.Dense(64, 64)), ranks={"0": 8})
+        >>> [layer.weight.shape for layer in net[0]], net.decompositions["0"].after
+        ([(8, 64), (64, 8)], 1024)
     """
     arguments.instance("low_rank", "net", net, Cell, "a Cell")
     arguments.one_of("low_rank", "form", form, _FORMS)

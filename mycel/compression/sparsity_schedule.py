@@ -18,24 +18,29 @@ __all__ = ["GradualPruning"]
 
 
 class GradualPruning(Callback):
-    """A callback of training that raises the sparsity of masks up to `sparsity`.
-
-    * `net`: a Cell with masks (`prune_weights`), by magnitude or movement.
-    * `sparsity`: the share of weights that are zero in the end.
-    * `begin`, `end`: the steps, from 1, between which it grows.
-    * `every`: the number of steps between new masks.
-    * `initial`: the sparsity at the beginning.
+    """A callback of training that raises the sparsity of masks.
 
     Where hooks are called for several steps at once, as with data sinking, masks change then only.
-    A run that is over before `end` logs a warning with the sparsity that was reached. Raises
-    ValueError for a network without masks or with patterns, and for steps in the wrong order.
 
-    >>> import mycel as ms
-    >>> from mycel.compression import GradualPruning, prune_weights
-    >>> net = prune_weights(ms.nn.SequentialCell(ms.nn.Dense(4, 4)), 0.0)
-    >>> callback = GradualPruning(net, 0.8, begin=10, end=110)
-    >>> [round(callback.at(step), 2) for step in (5, 10, 60, 200)]
-    [0.0, 0.0, 0.7, 0.8]
+    Args:
+        net (Cell): A Cell with masks (`prune_weights`), by magnitude or movement.
+        sparsity (float): The share of weights that are zero in the end.
+        begin (int): The training step, from 1, at which it begins to grow.
+        end (int): The training step at which it ends. A run that is over before logs a warning with
+            the sparsity that was reached.
+        every (int): The number of training steps between new masks. Default: 1.
+        initial (float): The sparsity at the beginning. Default: 0.0.
+
+    Raises:
+        ValueError: For a network without masks or with patterns, and for steps in the wrong order.
+
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.compression import GradualPruning, prune_weights
+        >>> net = prune_weights(ms.nn.SequentialCell(ms.nn.Dense(4, 4)), 0.0)
+        >>> callback = GradualPruning(net, 0.8, begin=10, end=110)
+        >>> [round(callback.at(step), 2) for step in (5, 10, 60, 200)]
+        [0.0, 0.0, 0.7, 0.8]
     """
 
     def __init__(self, net: Cell, sparsity: float, begin: int, end: int, every: int = 1, initial: float = 0.0) -> None:

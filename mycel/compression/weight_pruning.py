@@ -114,26 +114,34 @@ def prune_weights(
 ) -> Cell:
     """Return `net` with masks on the weights of its dense layers and convolutions.
 
-    Layers are replaced in `net` itself, which keeps its parameters; a network that has masks gets
-    new ones.
+    Args:
+        net (Cell): The network, whose layers are replaced in itself; it keeps its parameters. A
+            network that has masks gets new ones.
+        sparsity (Sparsity | None): The share of weights that become zero, from 0 to below 1, or
+            shares by the name of the layer, as in `net.cells_and_names()`; other layers then get no
+            mask. Default: None.
+        method (str): "magnitude", or "movement" for scores that training learns: masks then follow
+            the scores where `GradualPruning` or `update_masks` chooses them anew. Default:
+            "magnitude".
+        scope (str): "layer" for that share of each layer, or "global" for that of all of them
+            together. Default: "layer".
+        pattern (tuple[int, int] | None): (n, m) keeps n of every m neighbours along the inputs of a
+            layer, as (2, 4), in place of a sparsity. Default: None.
+        exclude (Sequence[str]): Names of layers that get no mask. Default: ().
 
-    * `sparsity`: the share of weights that become zero, from 0 to below 1: of each layer, of all
-      of them together (`scope` "global"), or shares by the name of the layer, as in
-      `net.cells_and_names()`; other layers then get no mask.
-    * `method`: "magnitude", or "movement" for scores that training learns: masks then follow the
-      scores where `GradualPruning` or `update_masks` chooses them anew.
-    * `pattern`: (n, m) keeps n of every m neighbours along the inputs of a layer, as (2, 4), in
-      place of a sparsity.
-    * `exclude`: names of layers that get no mask.
+    Returns:
+        Cell: `net` itself.
 
-    Raises ValueError for arguments that mean nothing, for inputs of a layer that do not divide into
-    groups of m, and for a network without such layers.
+    Raises:
+        ValueError: For arguments that mean nothing, for inputs of a layer that do not divide into
+            groups of m, and for a network without such layers.
 
-    >>> import mycel as ms
-    >>> from mycel.compression import prune_weights, size_report
-    >>> net = prune_weights(ms.nn.SequentialCell(ms.nn.Dense(8, 4)), pattern=(2, 4))
-    >>> size_report(net).zeros
-    0.5
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.compression import prune_weights, size_report
+        >>> net = prune_weights(ms.nn.SequentialCell(ms.nn.Dense(8, 4)), pattern=(2, 4))
+        >>> size_report(net).zeros
+        0.5
     """
     owner = "prune_weights"
     arguments.instance(owner, "net", net, Cell, "a Cell")
@@ -290,9 +298,14 @@ def _without_mask(cell: Cell) -> Cell | None:
 class SizeReport:
     """What a network takes in memory and in files.
 
-    `parameters` and `bytes` are those of its weights (masks and scores are none), `zeros` the share
-    of weights of layers that are zero, `compressed` the bytes of the parameters after zlib, and
-    `sparse` those of the non-zero values with one bit for each weight. Zeros take no less time.
+    Zeros take no less time.
+
+    Args:
+        parameters (int): The number of its weights (masks and scores are none).
+        bytes (int): Their bytes.
+        zeros (float): The share of weights of layers that are zero.
+        compressed (int): The bytes of the parameters after zlib.
+        sparse (int): The bytes of the non-zero values with one bit for each weight.
     """
 
     parameters: int

@@ -103,41 +103,48 @@ class Dataset(MakesVocabularies):
     ) -> Dataset:
         """Apply functions to some columns of every row.
 
-        * `operations`: one function or transform, or a list of them. Each receives the arrays that
-          the one before it returned.
-        * `input_columns`: the columns that the first operation receives; by default the first
-          column.
-        * `output_columns`: the names of the columns that the last operation returns; by default
-          those of `input_columns`. As many outputs as inputs take the inputs' places; otherwise the
-          outputs come first.
-        * `num_parallel_workers`: the number of workers that share the rows, whose order is kept.
-          Workers are threads, which share the operations, too. An operation that holds an open file
-          is called by one thread only, and a warning says so. Functions with one worker are called
-          in the order of the rows.
-        * `python_multiprocessing`: whether workers are processes, each with its copy of the
-          operations; TypeError where one cannot be sent to a process.
-        * `cache`: a `DatasetCache`, which keeps the rows.
-        * `callbacks`: a `DSCallback` or a list of them.
-        * `max_rowsize`: changes nothing, which is said once.
-        * `offload`: whether the last operations of the `map` become the beginning of the compiled
-          step of `Model`, `data_sink` or a `DatasetHelper` that sinks where they are Rescale,
-          Normalize, HWC2CHW, TypeCast or ToType below one `batch`, with the same values; other
-          iterators and `device_que` have them in the pipeline. By default
-          `config.get_auto_offload` says so.
-
         Once a seed is set, what an operation draws from `np.random` and `random` is a function of
         the seed, the epoch and the row. It does not advance the generators that the rest of the
         program uses. The exception is a name imported from `random` beforehand, as in ``from random
         import random``: it goes on drawing from the program's generator.
 
-        Raises RuntimeError from the consumer's `next` when an operation fails; the message names
-        the operation, its columns and the row.
+        Args:
+            operations (Callable[..., Any] | Sequence[Callable[..., Any]]): One function or
+                transform, or a list of them. Each receives the arrays that the one before it
+                returned.
+            input_columns (str | Sequence[str] | None): The columns that the first operation
+                receives; None for the first column. Default: None.
+            output_columns (str | Sequence[str] | None): The names of the columns that the last
+                operation returns; None for those of `input_columns`. As many outputs as inputs take
+                the inputs' places; otherwise the outputs come first. Default: None.
+            num_parallel_workers (int | None): The number of workers; None for that of the settings.
+                Default: None.
+            python_multiprocessing (bool): Whether workers are processes, each with its copy of the
+                operations; TypeError where one cannot be sent to a process. Default: False.
+            cache (DatasetCache | None): What keeps the rows for later epochs. Default: None.
+            callbacks (DSCallback | list[DSCallback] | None): A `DSCallback` or a list of them.
+                Default: None.
+            max_rowsize (int | list[int] | None): Changes nothing, which is said once. Default:
+                None.
+            offload (bool | None): Whether the last operations of the `map` become the beginning of
+                the compiled step of `Model`, `data_sink` or a `DatasetHelper` that sinks where they
+                are Rescale, Normalize, HWC2CHW, TypeCast or ToType below one `batch`, with the same
+                values; other iterators and `device_que` have them in the pipeline. By default
+                `config.get_auto_offload` says so. Default: None.
 
-        >>> import mycel.dataset as ds
-        >>> pairs = ds.NumpySlicesDataset({"a": [1, 2], "b": [10, 20]}, shuffle=False)
-        >>> total = pairs.map(lambda a, b: a + b, ["a", "b"], ["sum"])
-        >>> [int(s) for s, in total.create_tuple_iterator(num_epochs=1, output_numpy=True)]
-        [11, 22]
+        Returns:
+            Dataset: The pipeline.
+
+        Raises:
+            RuntimeError: From the consumer's `next` when an operation fails; the message names the
+                operation, its columns and the row.
+
+        Examples:
+            >>> import mycel.dataset as ds
+            >>> pairs = ds.NumpySlicesDataset({"a": [1, 2], "b": [10, 20]}, shuffle=False)
+            >>> total = pairs.map(lambda a, b: a + b, ["a", "b"], ["sum"])
+            >>> [int(s) for s, in total.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+            [11, 22]
         """
         columns = (input_columns, output_columns)
         more = (python_multiprocessing, cache, callbacks, max_rowsize, offload)
@@ -157,24 +164,38 @@ class Dataset(MakesVocabularies):
     ) -> Dataset:
         """Stack `batch_size` consecutive rows into one, along a new first axis.
 
-        * `batch_size`: the number of rows, or a function that computes it from a `BatchInfo`.
-        * `drop_remainder`: whether to leave out the last batch if it has fewer rows.
-        * `num_parallel_workers`: the number of workers that make batches; one by default.
-        * `per_batch_map`: a function of columns and a `BatchInfo` that receives each column as a
-          list of arrays and returns the new columns.
-        * `input_columns`, `output_columns`: the columns that it receives, by default all, and that
-          it returns, as in `map`.
-        * `python_multiprocessing`: whether processes call it, as in `map`.
-        * `max_rowsize`: changes nothing, which is said once.
+        Args:
+            batch_size (int | Callable[[Any], int]): The number of rows, or a function that computes
+                it from a `BatchInfo`.
+            drop_remainder (bool): Whether to leave out the last batch if it has fewer rows.
+                Default: False.
+            num_parallel_workers (int | None): The number of workers that make batches; one by
+                default. Default: None.
+            per_batch_map (Callable[..., Any] | None): A function of columns and a `BatchInfo` that
+                receives each column as a list of arrays and returns the new columns. Default: None.
+            input_columns (str | Sequence[str] | None): The columns that `per_batch_map` receives;
+                None for all. Default: None.
+            output_columns (str | Sequence[str] | None): The columns that it returns, as in `map`.
+                Default: None.
+            python_multiprocessing (bool): Whether processes call it, as in `map`. Default: False.
+            max_rowsize (int | list[int] | None): Changes nothing, which is said once. Default:
+                None.
 
-        Raises ValueError while iterating where rows differ in shape or type (`padded_batch` accepts
-        rows of different shapes), and RuntimeError where `per_batch_map` fails.
+        Returns:
+            Dataset: The pipeline.
 
-        >>> import mycel.dataset as ds
-        >>> numbers = ds.NumpySlicesDataset([1, 2, 3], shuffle=False)
-        >>> batches = numbers.batch(2)
-        >>> [x.tolist() for x, in batches.create_tuple_iterator(num_epochs=1, output_numpy=True)]
-        [[1, 2], [3]]
+        Raises:
+            ValueError: While iterating where rows differ in shape or type (`padded_batch` accepts
+                rows of different shapes).
+            RuntimeError: If `per_batch_map` fails.
+
+        Examples:
+            >>> import mycel.dataset as ds
+            >>> numbers = ds.NumpySlicesDataset([1, 2, 3], shuffle=False)
+            >>> batches = numbers.batch(2)
+            >>> [x.tolist() for x, in batches.create_tuple_iterator(num_epochs=1,
+            ...     output_numpy=True)]
+            [[1, 2], [3]]
         """
         more = (per_batch_map, input_columns, output_columns, python_multiprocessing, max_rowsize)
         return BatchDataset(self, batch_size, drop_remainder, num_parallel_workers, *more)
@@ -188,17 +209,27 @@ class Dataset(MakesVocabularies):
     ) -> Dataset:
         """Pad rows to one shape and stack them.
 
-        * `batch_size`, `drop_remainder`, `num_parallel_workers`: as in `batch`.
-        * `pad_info`: a dictionary from columns to `(shape, value)`. A None in `shape`, or in its
-          place, stands for the greatest length in the batch. Longer rows are cut. Without it, or
-          where it is empty, every column is padded to its longest row.
+        Args:
+            batch_size (int | Callable[[Any], int]): The number of rows of a batch.
+            drop_remainder (bool): Whether a last group that is not full is left out. Default:
+                False.
+            num_parallel_workers (int | None): The number of workers; None for that of the settings.
+                Default: None.
+            pad_info (dict[str, Any] | None): A dictionary from columns to `(shape, value)`. A None
+                in `shape`, or in its place, stands for the greatest length in the batch. Longer
+                rows are cut. Without it, or where it is empty, every column is padded to its
+                longest row. Default: None.
 
-        >>> import numpy as np
-        >>> import mycel.dataset as ds
-        >>> ragged = ds.GeneratorDataset([np.ones(1), np.ones(2)], ["x"], shuffle=False)
-        >>> padded = ragged.padded_batch(2, pad_info={"x": ([None], -1)})
-        >>> next(iter(padded.create_tuple_iterator(output_numpy=True)))[0].tolist()
-        [[1.0, -1.0], [1.0, 1.0]]
+        Returns:
+            Dataset: The pipeline.
+
+        Examples:
+            >>> import numpy as np
+            >>> import mycel.dataset as ds
+            >>> ragged = ds.GeneratorDataset([np.ones(1), np.ones(2)], ["x"], shuffle=False)
+            >>> padded = ragged.padded_batch(2, pad_info={"x": ([None], -1)})
+            >>> next(iter(padded.create_tuple_iterator(output_numpy=True)))[0].tolist()
+            [[1.0, -1.0], [1.0, 1.0]]
         """
         return PaddedBatchDataset(self, batch_size, drop_remainder, num_parallel_workers, pad_info)
 
@@ -212,26 +243,34 @@ class Dataset(MakesVocabularies):
         pad_to_bucket_boundary: bool = False,
         drop_remainder: bool = False,
     ) -> Dataset:
-        """Return batch rows of similar length together.
+        """Batch rows of similar length together.
 
-        * `column_names`: the columns that determine the length of a row.
-        * `bucket_boundaries`: increasing lengths. Bucket i takes the lengths in [boundary i - 1,
-          boundary i), and one more bucket takes the rest.
-        * `bucket_batch_sizes`: the batch size of each bucket, one more than there are boundaries.
-        * `element_length_function`: computes the length from the columns; by default it is the
-          length of the only column's first axis.
-        * `pad_info`: as in `padded_batch`; without it, every column is padded to the longest row.
-        * `pad_to_bucket_boundary`: whether a None in a shape of `pad_info` stands for the greatest
-          length of the bucket instead.
-        * `drop_remainder`: whether to leave out batches that are not full when the rows end.
+        Args:
+            column_names (Sequence[str]): The columns that determine the length of a row.
+            bucket_boundaries (Sequence[int]): Increasing lengths. Bucket i takes the lengths in
+                [boundary i - 1, boundary i), and one more bucket takes the rest.
+            bucket_batch_sizes (Sequence[int]): The batch size of each bucket, one more than there
+                are boundaries.
+            element_length_function (Callable[..., int] | None): Computes the length from the
+                columns; by default it is the length of the only column's first axis. Default: None.
+            pad_info (dict[str, Any] | None): As in `padded_batch`; without it, every column is
+                padded to the longest row. Default: None.
+            pad_to_bucket_boundary (bool): Whether a None in a shape of `pad_info` stands for the
+                greatest length of the bucket instead. Default: False.
+            drop_remainder (bool): Whether to leave out batches that are not full when the rows end.
+                Default: False.
 
-        >>> import numpy as np
-        >>> import mycel.dataset as ds
-        >>> words = [np.full(n, n) for n in (1, 4, 2, 5)]
-        >>> data = ds.GeneratorDataset([(word,) for word in words], ["word"], shuffle=False)
-        >>> data = data.bucket_batch_by_length(["word"], [3], [2, 2])
-        >>> [x.tolist() for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
-        [[[1, 0], [2, 2]], [[4, 4, 4, 4, 0], [5, 5, 5, 5, 5]]]
+        Returns:
+            Dataset: The pipeline.
+
+        Examples:
+            >>> import numpy as np
+            >>> import mycel.dataset as ds
+            >>> words = [np.full(n, n) for n in (1, 4, 2, 5)]
+            >>> data = ds.GeneratorDataset([(word,) for word in words], ["word"], shuffle=False)
+            >>> data = data.bucket_batch_by_length(["word"], [3], [2, 2])
+            >>> [x.tolist() for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+            [[[1, 0], [2, 2]], [[4, 4, 4, 4, 0], [5, 5, 5, 5, 5]]]
         """
         return BucketBatchByLengthDataset(
             self,
@@ -484,12 +523,18 @@ class Dataset(MakesVocabularies):
     ) -> TupleIterator:
         """Return an iterator whose rows are lists.
 
-        * `columns`: the columns to give, in this order; all of them by default.
-        * `num_epochs`: the number of epochs; -1 sets no limit. A `for` over the iterator is one
-          epoch, and the next `for` is the next one.
-        * `output_numpy`: whether to give NumPy arrays instead of tensors.
-        * `do_copy`: whether tensors of large batches are copies, too. Otherwise they have the
-          batch's memory, where `batch` is the last operation that makes rows, and nobody else has.
+        Args:
+            columns (str | Sequence[str] | None): The columns to give, in this order; all of them by
+                default. Default: None.
+            num_epochs (int): The number of epochs; -1 sets no limit. A `for` over the iterator is
+                one epoch, and the next `for` is the next one. Default: -1.
+            output_numpy (bool): Whether to give NumPy arrays instead of tensors. Default: False.
+            do_copy (bool): Whether tensors of large batches are copies, too. Otherwise they have
+                the batch's memory, where `batch` is the last operation that makes rows, and nobody
+                else has. Default: False.
+
+        Returns:
+            TupleIterator: The iterator.
         """
         return TupleIterator(self, columns, num_epochs, output_numpy, do_copy)
 
@@ -507,11 +552,46 @@ class Dataset(MakesVocabularies):
 
 
 class MapDataset(MapNode, Dataset):
-    """Rows with operations applied to some columns; `Dataset.map` explains the parameters."""
+    """Rows with operations applied to some columns; `Dataset.map` explains the parameters.
+
+    Args:
+        input_dataset (Node): The pipeline whose rows are taken.
+        operations (Callable[..., Any] | list[Callable[..., Any]]): One function or transform, or a
+            list of them. Default: None.
+        input_columns (str | Sequence[str] | None): The columns that a function receives. Default:
+            None.
+        output_columns (str | Sequence[str] | None): The columns that it returns. Default: None.
+        num_parallel_workers (int | None): The number of workers; None for that of the settings.
+            Default: None.
+        python_multiprocessing (bool): Whether functions of Python run in processes instead of
+            threads. Default: False.
+        cache (DatasetCache | None): What keeps the rows. Default: None.
+        callbacks (Callback | list[Callback] | None): A `DSCallback` or a list of them. Default:
+            None.
+        max_rowsize (int | list[int] | None): Changes nothing. Default: None.
+        offload (bool | None): Whether the operations become the beginning of a compiled step.
+            Default: None.
+    """
 
 
 class BatchDataset(BatchNode, Dataset):
-    """Rows stacked in groups; `Dataset.batch` explains the parameters."""
+    """Rows stacked in groups; `Dataset.batch` explains the parameters.
+
+    Args:
+        input_dataset (Node): The pipeline whose rows are taken.
+        batch_size (int | Callable[[BatchInfo], int]): The number of rows of a batch.
+        drop_remainder (bool): Whether a last group that is not full is left out. Default: False.
+        num_parallel_workers (int | None): The number of workers; None for that of the settings.
+            Default: None.
+        per_batch_map (Callable[..., Any] | None): A function that the columns of a batch go
+            through; None for none. Default: None.
+        input_columns (str | Sequence[str] | None): The columns that a function receives. Default:
+            None.
+        output_columns (str | Sequence[str] | None): The columns that it returns. Default: None.
+        python_multiprocessing (bool): Whether functions of Python run in processes instead of
+            threads. Default: False.
+        max_rowsize (int | list[int] | None): Changes nothing. Default: None.
+    """
 
 
 class PaddedBatchDataset(PaddedBatchNode, BatchDataset):
@@ -542,7 +622,16 @@ class SkipDataset(SkipNode, Dataset):
 
 
 class FilterDataset(FilterNode, Dataset):
-    """The rows that satisfy a predicate; `Dataset.filter` explains the parameters."""
+    """The rows that satisfy a predicate; `Dataset.filter` explains the parameters.
+
+    Args:
+        input_dataset (Node): The pipeline whose rows are taken.
+        predicate (Callable[..., Any]): Says whether a row stays.
+        input_columns (str | Sequence[str] | None): The columns that a function receives. Default:
+            None.
+        num_parallel_workers (int | None): The number of workers; None for that of the settings.
+            Default: None.
+    """
 
 
 class ProjectDataset(ProjectNode, Dataset):

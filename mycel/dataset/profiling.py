@@ -21,13 +21,19 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 class NodeProfile(NamedTuple):
     """What one node of a pipeline did.
 
-    * `name`, `depth`: what it is, and how far below the last node.
-    * `kind`, `workers`: who does its work ("inline", "threads" or "processes"), and how many. A
-      dataset that stands in several places is counted in the first; in others `kind` is "above".
-    * `busy`, `waiting`: seconds of its work, summed over its workers, and of waiting for rows.
-    * `rows`, `size`: how many rows and bytes it gave.
-    * `queue`: how many pieces of rows waited for it at most.
-    * `calls`: the names of the operations or functions that it calls.
+    Args:
+        name (str): What it is.
+        depth (int): How far below the last node it lies.
+        kind (str): Who does its work: "inline", "threads" or "processes". A dataset that stands in
+            several places is counted in the first; in others it is "above".
+        workers (int): How many of them.
+        busy (float): Seconds of its work, summed over its workers.
+        waiting (float): Seconds of waiting for rows, summed over its workers.
+        rows (int): How many rows it gave.
+        size (int): How many bytes it gave.
+        queue (int): How many pieces of rows waited for it at most.
+        calls (tuple[str, ...]): The names of the operations or functions that it calls. Default:
+            ().
     """
 
     name: str

@@ -117,10 +117,16 @@ class BuiltinSampler(MadeOf):
     def draw(self, rows: int, run: Run, labels: Labels, depth: int = 0) -> Indices:
         """Return the row numbers for one pass over a source.
 
-        * `rows`: the number of rows of the source.
-        * `run`: the pass, with its seed and epoch.
-        * `labels`: a function that returns the labels in a column.
-        * `depth`: how many samplers have this one as their child, directly or not.
+        Args:
+            rows (int): The number of rows of the source.
+            run (Run): The pass, with its seed and epoch.
+            labels (Callable[[str], numpy.ndarray[Any, numpy.dtype[Any]]]): A function that returns
+                the labels in a column.
+            depth (int): How many samplers have this one as their child, directly or not. Default:
+                0.
+
+        Returns:
+            numpy.ndarray[Any, numpy.dtype[numpy.int64]]: The row numbers, int64.
         """
         if self.child_sampler is None:
             chosen = self._draw(rows, run, labels, depth)
@@ -300,17 +306,21 @@ class WeightedRandomSampler(BuiltinSampler):
 class PKSampler(BuiltinSampler):
     """`num_val` random rows of each of `num_class` classes (all by default), class by class.
 
-    * `num_val`: the rows of each class. A class with fewer rows is sampled with replacement.
-    * `num_class`: the number of classes, the first in their order; all of them by default.
-    * `shuffle`: whether the order of classes is random.
-    * `class_column`: the column with the labels, which the source must know without reading rows.
-    * `num_samples`: the largest number of rows in total.
+    Args:
+        num_val (int): The rows of each class. A class with fewer rows is sampled with replacement.
+        num_class (int | None): The number of classes, the first in their order; all of them by
+            default. Default: None.
+        shuffle (bool): Whether the order of classes is random. Default: False.
+        class_column (str): The column with the labels, which the source must know without reading
+            rows. Default: "label".
+        num_samples (int | None): The largest number of rows in total. Default: None.
 
-    >>> import mycel.dataset as ds
-    >>> rows = {"x": [1, 2, 3, 4], "label": [0, 1, 1, 1]}
-    >>> data = ds.NumpySlicesDataset(rows, sampler=ds.PKSampler(2, class_column="label"))
-    >>> [int(label) for _, label in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
-    [0, 0, 1, 1]
+    Examples:
+        >>> import mycel.dataset as ds
+        >>> rows = {"x": [1, 2, 3, 4], "label": [0, 1, 1, 1]}
+        >>> data = ds.NumpySlicesDataset(rows, sampler=ds.PKSampler(2, class_column="label"))
+        >>> [int(label) for _, label in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        [0, 0, 1, 1]
     """
 
     def __init__(
@@ -347,16 +357,21 @@ class PKSampler(BuiltinSampler):
 class DistributedSampler(BuiltinSampler):
     """One of `num_shards` shards of the rows: every `num_shards`-th row of an order they all share.
 
-    * `num_shards`, `shard_id`: the number of shards, and the number of this one.
-    * `shuffle`: whether the order is random.
-    * `num_samples`: the largest number of rows.
-    * `offset`: -1 makes all shards equally long, so the last ones may repeat the first rows. From 0
-      on, row i goes to shard `(offset + i) % num_shards`, and nothing is repeated.
+    Args:
+        num_shards (int): The number of shards, and the number of this one.
+        shard_id (int): The number of shards, and the number of this one.
+        shuffle (bool): Whether the order is random. Default: True.
+        num_samples (int | None): The largest number of rows. Default: None.
+        offset (int): -1 makes all shards equally long, so the last ones may repeat the first rows.
+            From 0 on, row i goes to shard `(offset + i) % num_shards`, and nothing is repeated.
+            Default: -1.
 
-    >>> import mycel.dataset as ds
-    >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=ds.DistributedSampler(2, 1, shuffle=False))
-    >>> [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
-    [6, 5]
+    Examples:
+        >>> import mycel.dataset as ds
+        >>> data = ds.NumpySlicesDataset([5, 6, 7], sampler=ds.DistributedSampler(2, 1,
+        ...     shuffle=False))
+        >>> [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        [6, 5]
     """
 
     _divides = True

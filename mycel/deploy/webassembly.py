@@ -30,8 +30,12 @@ _ARRAYS = {
 class WebModule:
     """A program for browsers and for Node: a module of WebAssembly, and how to call it.
 
-    `wasm` is the module, `script` the text of the module of JavaScript, and `types` its
-    declarations for TypeScript. `memory_bytes` is what a model takes in all.
+    Args:
+        name (str): Its name.
+        wasm (bytes): The module.
+        script (str): The text of the module of JavaScript.
+        types (str): Its declarations for TypeScript.
+        memory_bytes (int): What a model takes in all.
     """
 
     name: str

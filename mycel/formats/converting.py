@@ -173,24 +173,35 @@ def convert(
     check: bool = True,
     for_mindspore: bool = False,
 ) -> Report:
-    """Write the network in a file as a file of another format, and return a report of it.
+    """Write the network in a file as a file of another format.
 
-    `source` and `target` are paths whose suffixes name the formats: ".onnx", ".mindir", ".mycel",
-    and ".tflite", which is only read. `shapes` gives the sizes of inputs by name (None: open); by
-    default they are those of the source. With `check` what was written is read again, and both
-    networks are run on the same random numbers, with 2 for open sizes. With `for_mindspore` it is
-    an error where a ".mindir" file cannot be one that MindSpore loads.
+    Args:
+        source (str | os.PathLike[str]): A path whose suffix names the format: ".onnx", ".mindir",
+            ".mycel", or ".tflite", which is only read.
+        target (str | os.PathLike[str]): A path whose suffix names the format: ".onnx", ".mindir",
+            ".mycel", or ".tflite", which is only read.
+        shapes (Mapping[str, Sequence[int | None]] | None): The sizes of inputs by name (None in
+            them: open); None for those of the source. Default: None.
+        check (bool): Whether what was written is read again, and both networks are run on the same
+            random numbers, with 2 for open sizes. Default: True.
+        for_mindspore (bool): Whether it is an error where a ".mindir" file cannot be one that
+            MindSpore loads. Default: False.
 
-    Raises ValueError for formats that are not known and files that are damaged, and Unsupported,
-    naming the operator, for what has no form in the other format.
+    Returns:
+        Report: What was written, and how it compares.
 
-    >>> import mycel as ms, pathlib, tempfile
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> any_vector = ms.Tensor(shape=[None], dtype=ms.float32)
-    >>> ms.export(ms.ops.square, any_vector, file_name=folder / "a.onnx", file_format="ONNX")
-    >>> report = ms.formats.convert(folder / "a.onnx", folder / "a.mindir")
-    >>> report.read["Mul"], report.written["mul"], report.difference
-    (1, 1, 0.0)
+    Raises:
+        ValueError: For formats that are not known and files that are damaged, and Unsupported,
+            naming the operator, for what has no form in the other format.
+
+    Examples:
+        >>> import mycel as ms, pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> any_vector = ms.Tensor(shape=[None], dtype=ms.float32)
+        >>> ms.export(ms.ops.square, any_vector, file_name=folder / "a.onnx", file_format="ONNX")
+        >>> report = ms.formats.convert(folder / "a.onnx", folder / "a.mindir")
+        >>> report.read["Mul"], report.written["mul"], report.difference
+        (1, 1, 0.0)
     """
     read_from, write_to = str(os.fspath(source)), str(os.fspath(target))
     reader, kind = READERS.get(_suffix(read_from)), WRITERS.get(_suffix(write_to))

@@ -66,32 +66,34 @@ def export(net: Any, *inputs: Any, file_name: Any, file_format: str, **kwargs: A
     all.
 
     Args:
-        net: a Cell or a function of tensors.
-        inputs: example arguments. Of tensors the shape and element type count
+        net (Cell | Callable[..., Any]): The Cell or function of tensors.
+        *inputs (Tensor): Example arguments. Of tensors the shape and element type count
             (``Tensor(shape=[None, 3], dtype=...)`` leaves a size open); containers and numbers are
             taken as they are.
-        file_name: the path; the suffix of the format is added where it is missing.
-        file_format: "MINDIR", "MYCEL" or "ONNX". "MINDIR" writes MindSpore's format wherever it
-            can express the network; where it cannot, the file is a graph file of Mycel's own, which
-            `load` reads and MindSpore does not, and a warning says why. "MYCEL" always writes a
-            graph file (`graph_files.graph_file`). "ONNX" writes ONNX (see `onnx.export`), of the
+        file_name (str | os.PathLike[str]): The file; a missing suffix is added.
+        file_format (str): "MINDIR", "MYCEL" or "ONNX". "MINDIR" writes MindSpore's format wherever
+            it can express the network; where it cannot, the file is a graph file of Mycel's own,
+            which `load` reads and MindSpore does not, and a warning says why. "MYCEL" always writes
+            a graph file (`graph_files.graph_file`). "ONNX" writes ONNX (see `onnx.export`), of the
             network as it is outside of training.
-        kwargs: `enc_key` and `enc_mode` encrypt a file as `save_checkpoint` does, `user_info`, a
-            dict of strings, is kept with it (both not for "ONNX"). With ``for_mindspore=True``
-            "MINDIR" raises Unsupported where MindIR cannot express the network, and arguments that
-            are containers become tensors one after another, as they do in MindSpore.
+        **kwargs (Any): `enc_key` and `enc_mode` encrypt a file as `save_checkpoint` does,
+            `user_info`, a dict of strings, is kept with it (both not for "ONNX"). With
+            ``for_mindspore=True`` "MINDIR" raises Unsupported where MindIR cannot express the
+            network, and arguments that are containers become tensors one after another, as they do
+            in MindSpore.
 
     Raises:
-        CompileError: if the network is not one graph.
-        Unsupported: if it has no form in the file.
-        ValueError, TypeError: for arguments that do not fit.
+        CompileError: If the network is not one graph.
+        Unsupported: If it has no form in the file.
+        ValueError, TypeError: For arguments that do not fit.
 
-    >>> import mycel as ms, pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "square.mindir"
-    >>> any_vector = ms.Tensor(shape=[None], dtype=ms.float32)
-    >>> ms.export(ms.ops.square, any_vector, file_name=path, file_format="MINDIR")
-    >>> ms.nn.GraphCell(ms.load(path))(ms.Tensor([3.0, 4.0])).asnumpy()
-    array([ 9., 16.], dtype=float32)
+    Examples:
+        >>> import mycel as ms, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "square.mindir"
+        >>> any_vector = ms.Tensor(shape=[None], dtype=ms.float32)
+        >>> ms.export(ms.ops.square, any_vector, file_name=path, file_format="MINDIR")
+        >>> ms.nn.GraphCell(ms.load(path))(ms.Tensor([3.0, 4.0])).asnumpy()
+        array([ 9., 16.], dtype=float32)
     """
     if file_format == "AIR":
         raise Unsupported("export: 'AIR' files are for Ascend devices; file_format 'MINDIR' and 'ONNX' are supported")

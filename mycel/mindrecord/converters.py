@@ -172,14 +172,17 @@ class MnistToMR:
 class ImageNetToMR:
     """A converter of folders of images.
 
-    * `map_file`: a file with a line for each folder in `image_dir`: its name and its label.
-    * `image_dir`: the folder of the folders.
-    * `destination`: the record file.
-    * `partition_number`: the number of shards.
-
     Rows are `label`, int32, `image`, the file's bytes, and `file_name`, its path. Files that end
-    neither in JPEG nor in jpg, or are empty, are left out, with a warning in the log. Raises
-    PathNotExistsError where no folder exists.
+    neither in JPEG nor in jpg, or are empty, are left out, with a warning in the log.
+
+    Args:
+        map_file (str): A file with a line for each folder in `image_dir`: its name and its label.
+        image_dir (str): The folder of the folders.
+        destination (str): The record file.
+        partition_number (int): The number of shards. Default: 1.
+
+    Raises:
+        PathNotExistsError: If no folder exists.
     """
 
     def __init__(self, map_file: str, image_dir: str, destination: str, partition_number: int = 1) -> None:
@@ -321,13 +324,18 @@ def _typed(texts: Sequence[str]) -> tuple[str, list[Any]]:
 class TFRecordToMR:
     """A converter of a TFRecord file of `Example` messages.
 
-    * `source`, `destination`: the TFRecord file and the record file.
-    * `feature_dict`: for each feature an object that has its `shape`, [] or [n], and its `dtype`,
-      TensorFlow's or its name, such as TensorFlow's `FixedLenFeature`.
-    * `bytes_fields`: the features of type string that are bytes; the others are text.
+    Letters that a field's name may not have become _.
 
-    Letters that a field's name may not have become _. Raises ValueError for features that do not
-    fit.
+    Args:
+        source (str): The file to read.
+        destination (str): The record file.
+        feature_dict (dict[str, Any]): For each feature an object that has its `shape`, [] or [n],
+            and its `dtype`, TensorFlow's or its name, such as TensorFlow's `FixedLenFeature`.
+        bytes_fields (list[str] | None): The features of type string that are bytes; the others are
+            text. Default: None.
+
+    Raises:
+        ValueError: For features that do not fit.
     """
 
     _TYPES = {

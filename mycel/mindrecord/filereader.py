@@ -15,28 +15,32 @@ from mycel.mindrecord.schema_checks import CONSUMERS, check_consumers
 class FileReader:
     """A reader of the rows of record files in order, as dictionaries.
 
-    * `file_name`: one file, of which all shards are read, or a list of files.
-    * `columns`: the fields to read; all by default.
-    * `num_consumer`: how many readers MindSpore has; rows are read in the thread that asks, which
-      is said once where it is not the usual 4.
-    * `operator`: has no effect, which is said once.
+    Args:
+        file_name (str | list[str]): One file, of which all shards are read, or a list of files.
+        num_consumer (int): How many readers MindSpore has; rows are read in the thread that asks,
+            which is said once where it is not the usual 4. Default: 4.
+        columns (Sequence[str] | None): The fields to read; all by default. Default: None.
+        operator (Any): Has no effect, which is said once. Default: None.
 
-    Raises ParamValueError or ParamTypeError for arguments that do not fit, RuntimeError for a file
-    that does not exist, and MRMOpenError for one that is damaged or not a record file.
+    Raises:
+        ParamValueError, ParamTypeError: For arguments that do not fit.
+        RuntimeError: For a file that does not exist.
+        MRMOpenError: For one that is damaged or not a record file.
 
-    >>> import os, tempfile
-    >>> import mycel.dataset as ds
-    >>> from mycel.mindrecord import FileReader
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     name = os.path.join(folder, "a.mindrecord")
-    ...     ds.NumpySlicesDataset({"x": [4, 5]}, shuffle=False).save(name)
-    ...     reader = FileReader(name)
-    ...     reader.len(), list(reader.get_next())
-    ...     reader.close()
-    (2, [{'x': 4}, {'x': 5}])
+    Examples:
+        >>> import os, tempfile
+        >>> import mycel.dataset as ds
+        >>> from mycel.mindrecord import FileReader
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     name = os.path.join(folder, "a.mindrecord")
+        ...     ds.NumpySlicesDataset({"x": [4, 5]}, shuffle=False).save(name)
+        ...     reader = FileReader(name)
+        ...     reader.len(), list(reader.get_next())
+        ...     reader.close()
+        (2, [{'x': 4}, {'x': 5}])
 
-    Where MindSpore's reader gives an integer for a float without a fraction, and the smallest
-    integer for a large one, this gives the float.
+        Where MindSpore's reader gives an integer for a float without a fraction, and the smallest
+        integer for a large one, this gives the float.
     """
 
     def __init__(

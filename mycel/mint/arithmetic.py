@@ -75,9 +75,19 @@ def _scaled(name: str, x: Any, alpha: Any) -> Any:
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 / tensor2.
 
-    >>> import mycel as ms
-    >>> ms.mint.addcdiv(ms.Tensor([1.0]), ms.Tensor([4.0]), ms.Tensor([2.0])).tolist()
-    [3.0]
+    Args:
+        input (Tensor): What is added to.
+        tensor1 (Tensor): The first operand.
+        tensor2 (Tensor): The second operand.
+        value (float): The factor. Default: 1.
+
+    Returns:
+        Tensor: The shapes of the operands, broadcast, in their common type.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.addcdiv(ms.Tensor([1.0]), ms.Tensor([4.0]), ms.Tensor([2.0])).tolist()
+        [3.0]
     """
     return ops.addcdiv(input, tensor1, tensor2, value)
 
@@ -85,9 +95,19 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 * tensor2.
 
-    >>> import mycel as ms
-    >>> ms.mint.addcmul(ms.Tensor([1.0]), ms.Tensor([4.0]), ms.Tensor([2.0])).tolist()
-    [9.0]
+    Args:
+        input (Tensor): What is added to.
+        tensor1 (Tensor): The first operand.
+        tensor2 (Tensor): The second operand.
+        value (float): The factor. Default: 1.
+
+    Returns:
+        Tensor: The shapes of the operands, broadcast, in their common type.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.addcmul(ms.Tensor([1.0]), ms.Tensor([4.0]), ms.Tensor([2.0])).tolist()
+        [9.0]
     """
     return ops.addcmul(input, tensor1, tensor2, value)
 
@@ -95,9 +115,20 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
 def addr_(input: Tensor, vec1: Any, vec2: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Assign beta * input + alpha * (vec1 as a column) @ (vec2 as a row) to `input`, and return it.
 
-    >>> import mycel as ms
-    >>> ms.mint.addr_(ms.Tensor([[1.0]]), ms.Tensor([2.0]), ms.Tensor([3.0])).tolist()
-    [[7.0]]
+    Args:
+        input (Tensor): The tensor that is written to, (n, m).
+        vec1 (Tensor): The vector of the rows, (n,).
+        vec2 (Tensor): The vector of the columns, (m,).
+        beta (Tensor | float): The factor of `input`. Default: 1.
+        alpha (float): The factor of the product. Default: 1.
+
+    Returns:
+        Tensor: `input` itself.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.addr_(ms.Tensor([[1.0]]), ms.Tensor([2.0]), ms.Tensor([3.0])).tolist()
+        [[7.0]]
     """
     return in_place_functions._written("addr_", input).copy_(ops.addr(input, vec1, vec2, beta=beta, alpha=alpha))
 
@@ -111,10 +142,21 @@ def _check_factors(name: str, **factors: Any) -> None:
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return beta * input + alpha * the sum of the products of matrices in `batch1` and `batch2`.
 
-    >>> import mycel as ms
-    >>> row, column = ms.ops.ones((2, 1, 2)), ms.ops.ones((2, 2, 1))
-    >>> ms.mint.addbmm(ms.ops.ones((1, 1)), row, column).item()
-    5.0
+    Args:
+        input (Tensor): What is added, broadcast to the result.
+        batch1 (Tensor): Matrices (b, n, m).
+        batch2 (Tensor): Matrices (b, m, p).
+        beta (Tensor | float): The factor of `input`. Default: 1.
+        alpha (float): The factor of the products. Default: 1.
+
+    Returns:
+        Tensor: (n, p).
+
+    Examples:
+        >>> import mycel as ms
+        >>> row, column = ms.ops.ones((2, 1, 2)), ms.ops.ones((2, 2, 1))
+        >>> ms.mint.addbmm(ms.ops.ones((1, 1)), row, column).item()
+        5.0
     """
     _check_factors("addbmm", beta=beta, alpha=alpha)
     x, first, second = operand("addbmm", input), operand("addbmm", batch1), operand("addbmm", batch2)
@@ -124,9 +166,20 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return beta * input + alpha * mat1 @ mat2.
 
-    >>> import mycel as ms
-    >>> ms.mint.addmm(ms.ops.ones((1, 1)), ms.ops.ones((1, 3)), ms.ops.ones((3, 1))).tolist()
-    [[4.0]]
+    Args:
+        input (Tensor): What is added, broadcast to (n, p).
+        mat1 (Tensor): The left matrix, (n, m).
+        mat2 (Tensor): The right matrix, (m, p).
+        beta (Tensor | float): The factor of `input`. Default: 1.
+        alpha (float): The factor of the product. Default: 1.
+
+    Returns:
+        Tensor: (n, p).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.addmm(ms.ops.ones((1, 1)), ms.ops.ones((1, 3)), ms.ops.ones((3, 1))).tolist()
+        [[4.0]]
     """
     _check_factors("addmm", beta=beta, alpha=alpha)
     return ops.addmm(operand("addmm", input), mat1, mat2, beta=beta, alpha=alpha)
@@ -135,9 +188,20 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return beta * input + alpha * mat @ vec.
 
-    >>> import mycel as ms
-    >>> ms.mint.addmv(ms.ops.ones(1), ms.ops.ones((1, 3)), ms.ops.ones(3)).tolist()
-    [4.0]
+    Args:
+        input (Tensor): What is added, broadcast to (n,).
+        mat (Tensor): The matrix, (n, m).
+        vec (Tensor): The vector, (m,).
+        beta (Tensor | float): The factor of `input`. Default: 1.
+        alpha (float): The factor of the product. Default: 1.
+
+    Returns:
+        Tensor: (n,).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.addmv(ms.ops.ones(1), ms.ops.ones((1, 3)), ms.ops.ones(3)).tolist()
+        [4.0]
     """
     return ops.addmv(input, mat, vec, beta=number("addmv", "beta", beta), alpha=number("addmv", "alpha", alpha))
 
@@ -145,10 +209,21 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> T
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return beta * input + alpha * batch1 @ batch2 for stacks of matrices.
 
-    >>> import mycel as ms
-    >>> row, column = ms.ops.ones((1, 1, 2)), ms.ops.ones((1, 2, 1))
-    >>> ms.mint.baddbmm(ms.ops.ones((1, 1, 1)), row, column).item()
-    3.0
+    Args:
+        input (Tensor): What is added, broadcast to the result.
+        batch1 (Tensor): Matrices (b, n, m).
+        batch2 (Tensor): Matrices (b, m, p).
+        beta (Tensor | float): The factor of `input`. Default: 1.
+        alpha (float): The factor of the products. Default: 1.
+
+    Returns:
+        Tensor: (b, n, p).
+
+    Examples:
+        >>> import mycel as ms
+        >>> row, column = ms.ops.ones((1, 1, 2)), ms.ops.ones((1, 2, 1))
+        >>> ms.mint.baddbmm(ms.ops.ones((1, 1, 1)), row, column).item()
+        3.0
     """
     _check_factors("baddbmm", beta=beta, alpha=alpha)
     return ops.baddbmm(input, batch1, batch2, beta, alpha)
@@ -190,11 +265,20 @@ def vdot(input: Any, other: Any) -> Tensor:
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Return whether ``|input - other| <= atol + rtol * |other|`` everywhere, as a Python bool.
 
-    With `equal_nan` NaN is close to NaN.
+    Args:
+        input (Tensor): The tensor.
+        other (Tensor | float): The other tensor.
+        rtol (float): The tolerance relative to the second operand. Default: 1e-05.
+        atol (float): The absolute tolerance. Default: 1e-08.
+        equal_nan (bool): Whether NaN is close to NaN. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.mint.allclose(ms.Tensor([1.0]), ms.Tensor([1.0]))
-    True
+    Returns:
+        bool: Whether they are.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.allclose(ms.Tensor([1.0]), ms.Tensor([1.0]))
+        True
     """
     return bool(ops.all(ops.isclose(input, other, rtol, atol, equal_nan)))
 
@@ -203,11 +287,19 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_eucl
     """Return the distances of order `p` between the rows of `x1` and `x2`, two matrices or stacks
     of matrices.
 
-    `compute_mode` has no effect.
+    Args:
+        x1 (Tensor): Rows, (..., n, m).
+        x2 (Tensor): Rows, (..., n, m).
+        p (float): The order of the norm. Default: 2.0.
+        compute_mode (str): Has no effect. Default: "use_mm_for_euclid_dist_if_necessary".
 
-    >>> import mycel as ms
-    >>> ms.mint.cdist(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[3.0, 4.0]])).item()
-    5.0
+    Returns:
+        Tensor: (..., n1, n2).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.cdist(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[3.0, 4.0]])).item()
+        5.0
     """
     x, y = operand("cdist", x1), operand("cdist", x2)
     if x.ndim != y.ndim:
@@ -280,13 +372,21 @@ def softmax(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
 
 
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
-    """Return the number of elements of `input` in each of `bins` equal parts of [min, max].
+    """Return how many elements fall into each of `bins` equal intervals.
 
-    Where `min` and `max` are both 0 the interval is the range of the elements.
+    Args:
+        input (Tensor): The tensor.
+        bins (int): The number of intervals. Default: 100.
+        min (float): The lower end. Default: 0.
+        max (float): The upper end; where both are 0 they are those of the elements. Default: 0.
 
-    >>> import mycel as ms
-    >>> ms.mint.histc(ms.Tensor([1.0, 2.0, 1.0]), 2, 0, 2).tolist()
-    [0.0, 3.0]
+    Returns:
+        Tensor: (bins,).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.histc(ms.Tensor([1.0, 2.0, 1.0]), 2, 0, 2).tolist()
+        [0.0, 3.0]
     """
     return ops.histc(input, whole("histc", "bins", bins), min, max)
 
@@ -296,14 +396,25 @@ def conv2d(
 ) -> Tensor:
     """Return the two-dimensional convolution of (N, C, H, W) images.
 
-    `input` is convolved with `weight` (C_out, C_in / groups, *kernel), and `bias` (C_out,) is
-    added. `stride` and `dilation` (the distance of the kernel's elements) are an int, or one for
-    each axis; `groups` is the number of groups of channels that are convolved separately. `padding`
-    is a number, one for each axis, "valid" or "same".
+    Args:
+        input (Tensor): ([N,] C, *spatial).
+        weight (Tensor): (C_out, C / groups, *kernel).
+        bias (Tensor | None): (C_out,), or None. Default: None.
+        stride (int | tuple[int, ...]): The step of the kernel: an int, or one for each axis.
+            Default: 1.
+        padding (int | tuple[int, ...]): The zeros on each side: an int, one for each axis, "valid"
+            or "same". Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the kernel's elements: an int, or one for
+            each axis. Default: 1.
+        groups (int): The number of groups of channels that are convolved separately. Default: 1.
 
-    >>> import mycel as ms
-    >>> ms.mint.conv2d(ms.ops.ones((1, 1, 3, 3)), ms.ops.ones((1, 1, 2, 2))).shape
-    (1, 1, 2, 2)
+    Returns:
+        Tensor: ([N,] C_out, *positions).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.conv2d(ms.ops.ones((1, 1, 3, 3)), ms.ops.ones((1, 1, 2, 2))).shape
+        (1, 1, 2, 2)
     """
     if isinstance(padding, str):
         return ops.conv2d(input, weight, bias, stride, padding, 0, dilation, groups)
@@ -311,14 +422,22 @@ def conv2d(
 
 
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Tensor:
-    """Return the convolution along time of `input` (time, batch, channels) with `weight` (kernel,
-    in, out), plus `bias`.
+    """Return the convolution along time.
 
-    `pad` is the number of zeros that are added at both ends of the time axis.
+    Args:
+        input (Tensor): (time, batch, channels).
+        weight (Tensor): (kernel, in, out).
+        bias (Tensor | None): (out,).
+        pad (int): The number of zeros at both ends of the time axis. Default: 0.
 
-    >>> import mycel as ms
-    >>> ms.mint.conv_tbc(ms.ops.ones((4, 1, 2)), ms.ops.ones((3, 2, 1)), ms.ops.zeros((1,))).shape
-    (2, 1, 1)
+    Returns:
+        Tensor: (time', batch, out).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.conv_tbc(ms.ops.ones((4, 1, 2)), ms.ops.ones((3, 2, 1)), ms.ops.zeros((
+        ...     1,))).shape
+        (2, 1, 1)
     """
     x, w = operand("conv_tbc", input), operand("conv_tbc", weight)
     if x.ndim != 3 or w.ndim != 3 or x.shape[2] != w.shape[1]:
@@ -355,12 +474,22 @@ def batch_norm_elemt(
 ) -> Tensor:
     """Return (input - mean) * invstd * weight + bias, by channel (axis 1).
 
-    Arguments that are None are left out; `eps` has no effect.
+    Args:
+        input (Tensor): (N, C, ...).
+        weight (Tensor | None): The scale, (C,); None for 1. Default: None.
+        bias (Tensor | None): The shift, (C,); None for 0. Default: None.
+        mean (Tensor | None): The means, (C,); None for 0. Default: None.
+        invstd (Tensor | None): 1 over the deviations, (C,); None for 1. Default: None.
+        eps (float): Has no effect. Default: 1e-05.
 
-    >>> import mycel as ms
-    >>> x, one = ms.ops.ones((1, 1)), ms.ops.ones((1,))
-    >>> ms.mint.batch_norm_elemt(x, one, one, one, one).tolist()
-    [[1.0]]
+    Returns:
+        Tensor: The shape of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, one = ms.ops.ones((1, 1)), ms.ops.ones((1,))
+        >>> ms.mint.batch_norm_elemt(x, one, one, one, one).tolist()
+        [[1.0]]
     """
     x = floating("batch_norm_elemt", input)
     out = x if mean is None else x - _beside(mean, x)
@@ -381,15 +510,30 @@ def batch_norm_gather_stats_with_counts(
 ) -> tuple[Tensor, Tensor]:
     """Return the mean and 1 / sqrt(variance + eps) of each channel over several parts.
 
-    `mean`, `invstd` (parts, channels) and `counts` (parts) are the statistics of the parts; `input`
-    has no effect. `running_mean` and `running_var`, where given, are overwritten by (1 - momentum)
-    of the old and momentum of the new statistics, with the unbiased variance.
+    `running_mean` and `running_var`, where given, are overwritten by (1 - momentum) of the old and
+    momentum of the new statistics, with the unbiased variance.
 
-    >>> import mycel as ms
-    >>> one = ms.ops.ones((1, 1))
-    >>> gather, counts = ms.mint.batch_norm_gather_stats_with_counts, ms.Tensor([2.0])
-    >>> gather(one, one, one, eps=0.0, counts=counts)[0].tolist()
-    [1.0]
+    Args:
+        input (Tensor): Has no effect.
+        mean (Tensor): The means of the parts, (parts, channels).
+        invstd (Tensor): 1 over the deviations of the parts, (parts, channels).
+        running_mean (Tensor | None): Moved in place towards the result; None for nothing. Default:
+            None.
+        running_var (Tensor | None): Moved in place towards the result; None for nothing. Default:
+            None.
+        momentum (float): The share by which they are moved. Default: 0.1.
+        eps (float): Added to variances. Default: 1e-05.
+        counts (Tensor): The numbers of elements of the parts, (parts,). Default: None.
+
+    Returns:
+        tuple[Tensor, Tensor]: The means and the inverse deviations, (channels,).
+
+    Examples:
+        >>> import mycel as ms
+        >>> one = ms.ops.ones((1, 1))
+        >>> gather, counts = ms.mint.batch_norm_gather_stats_with_counts, ms.Tensor([2.0])
+        >>> gather(one, one, one, eps=0.0, counts=counts)[0].tolist()
+        [1.0]
     """
     means, inverses = (
         floating("batch_norm_gather_stats_with_counts", mean),

@@ -129,11 +129,20 @@ def diag(input: Any, diagonal: int = 0) -> Tensor:
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """Return the differences of adjacent elements of `input` along `dim`, taken `n` times.
 
-    `prepend` and `append` are first joined to its ends.
+    Args:
+        input (Tensor): The tensor.
+        n (int): How many times differences are taken. Default: 1.
+        dim (int): The axis. Default: -1.
+        prepend (Tensor | None): What is joined to the front first. Default: None.
+        append (Tensor | None): What is joined to the end first. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.mint.diff(ms.Tensor([1, 4, 9])).tolist()
-    [3, 5]
+    Returns:
+        Tensor: `n` elements less along the axis.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.diff(ms.Tensor([1, 4, 9])).tolist()
+        [3, 5]
     """
     arguments.optional("diff", "prepend", prepend, Tensor)
     arguments.optional("diff", "append", append, Tensor)
@@ -178,10 +187,21 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
 
     Slices with equal positions add up.
 
-    >>> import mycel as ms
-    >>> x, ones = ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 1.0])
-    >>> ms.mint.index_add(x, 0, ms.Tensor([0, 0]), ones).tolist()
-    [3.0, 2.0]
+    Args:
+        input (Tensor): The tensor.
+        dim (int): The axis.
+        index (Tensor): The positions, a vector.
+        source (Tensor): The slices.
+        alpha (float): Their factor. Default: 1.
+
+    Returns:
+        Tensor: The shape and type of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, ones = ms.Tensor([1.0, 2.0]), ms.Tensor([1.0, 1.0])
+        >>> ms.mint.index_add(x, 0, ms.Tensor([0, 0]), ones).tolist()
+        [3.0, 2.0]
     """
     given = operand("index_add", source)
     alpha = number("index_add", "alpha", alpha)
@@ -195,9 +215,19 @@ def scatter(input: Any, dim: int, index: Any, src: Any) -> Tensor:
     """Return `input` with the elements of `src`, a tensor or a number, written at the positions
     `index` along `dim`.
 
-    >>> import mycel as ms
-    >>> ms.mint.scatter(ms.Tensor([1, 2]), 0, ms.Tensor([1]), 7).tolist()
-    [1, 7]
+    Args:
+        input (Tensor): The tensor.
+        dim (int): The axis.
+        index (Tensor): The positions.
+        src (Tensor | float): The elements, or a number.
+
+    Returns:
+        Tensor: The shape and type of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.scatter(ms.Tensor([1, 2]), 0, ms.Tensor([1]), 7).tolist()
+        [1, 7]
     """
     return ops.scatter(input, dim, index, src)
 
@@ -207,9 +237,19 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
 
     Elements with equal positions add up.
 
-    >>> import mycel as ms
-    >>> ms.mint.scatter_add(ms.Tensor([1, 2]), 0, ms.Tensor([1, 1]), ms.Tensor([7, 1])).tolist()
-    [1, 10]
+    Args:
+        input (Tensor): The tensor.
+        dim (int): The axis.
+        index (Tensor): The positions.
+        src (Tensor): The elements.
+
+    Returns:
+        Tensor: The shape and type of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.scatter_add(ms.Tensor([1, 2]), 0, ms.Tensor([1, 1]), ms.Tensor([7, 1])).tolist()
+        [1, 10]
     """
     x, places, given = operand("scatter_add", input), operand("scatter_add", index), operand("scatter_add", src)
     if tuple(places.shape) != tuple(given.shape):
@@ -252,11 +292,21 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 
 
 def narrow(input: Any, dim: int, start: int, length: int) -> Tensor:
-    """Return the slice of `input` along `dim` with `length` elements, from position `start` on.
+    """Return a slice along an axis.
 
-    >>> import mycel as ms
-    >>> ms.mint.narrow(ms.Tensor([1, 2, 3]), 0, 1, 2).tolist()
-    [2, 3]
+    Args:
+        input (Tensor): The tensor.
+        dim (int): The axis.
+        start (int): The first position.
+        length (int): How many elements.
+
+    Returns:
+        Tensor: `length` elements along the axis.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.narrow(ms.Tensor([1, 2, 3]), 0, 1, 2).tolist()
+        [2, 3]
     """
     return ops.narrow(input, dim, start, length)
 
@@ -294,14 +344,21 @@ def transpose(input: Any, dim0: int, dim1: int) -> Tensor:
 
 
 def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
-    """Return `input` with each element repeated along `dim`, or with all elements repeated in one
-    axis if it is None.
+    """Return a tensor with each element repeated.
 
-    `repeats` is a number, or one for each position along `dim`. `output_size` has no effect.
+    Args:
+        input (Tensor): The tensor.
+        repeats (int | Tensor): A number, or one for each position.
+        dim (int | None): The axis; None for all elements in one. Default: None.
+        output_size (int | None): Has no effect. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.mint.repeat_interleave(ms.Tensor([1, 2]), 2).tolist()
-    [1, 1, 2, 2]
+    Returns:
+        Tensor: The repeated elements.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.repeat_interleave(ms.Tensor([1, 2]), 2).tolist()
+        [1, 1, 2, 2]
     """
     return ops.repeat_interleave(input, repeats, dim)
 

@@ -100,12 +100,21 @@ def empty_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None) -> Tensor:
-    """Return `steps` equally spaced numbers from `start` to `end`, both included, in float32 unless
-    `dtype` is given.
+    """Return equally spaced numbers.
 
-    >>> import mycel as ms
-    >>> ms.mint.linspace(0, 1, 3).tolist()
-    [0.0, 0.5, 1.0]
+    Args:
+        start (float): The first number.
+        end (float): The last number.
+        steps (int): How many.
+        dtype (DType | None): The element type; None for float32. Default: None.
+
+    Returns:
+        Tensor: (steps,).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.linspace(0, 1, 3).tolist()
+        [0.0, 0.5, 1.0]
     """
     kind = _kind(dtype, D.float32)
     fine = D.float64 if kind is D.float64 or not kind.is_floating else D.float32
@@ -122,9 +131,20 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None) -> Tensor:
 def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """Return numbers uniform in [0, 1).
 
-    >>> import mycel as ms
-    >>> ms.mint.rand(2, 3).shape
-    (2, 3)
+    Args:
+        *size (int): The shape, as numbers or one tuple.
+        generator (Generator | None): The source of random numbers; None for the default one.
+            Default: None.
+        dtype (DType | None): The element type; None for float32. Default: None.
+        device (str | None): Has no effect but for a check. Default: None.
+
+    Returns:
+        Tensor: The numbers.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.rand(2, 3).shape
+        (2, 3)
     """
     _here("rand", device)
     return ops.rand(*size, dtype=dtype, seed=_by(generator))
@@ -144,9 +164,20 @@ def rand_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 def randn(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """Return numbers of the standard normal distribution.
 
-    >>> import mycel as ms
-    >>> ms.mint.randn(2, 3).shape
-    (2, 3)
+    Args:
+        *size (int): The shape, as numbers or one tuple.
+        generator (Generator | None): The source of random numbers; None for the default one.
+            Default: None.
+        dtype (DType | None): The element type; None for float32. Default: None.
+        device (str | None): Has no effect but for a check. Default: None.
+
+    Returns:
+        Tensor: The numbers.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.randn(2, 3).shape
+        (2, 3)
     """
     _here("randn", device)
     return ops.randn(*size, dtype=dtype, seed=_by(generator))
@@ -179,11 +210,20 @@ def randint(*args: Any, generator: Generator | None = None, dtype: Any = None, d
     """Return integers uniform in low .. high - 1: ``randint(low, high, size)``, or ``randint(high,
     size)`` with `low` 0.
 
-    The element type is int64 unless `dtype` is given.
+    Args:
+        *args (int | tuple[int, ...]): The bounds and the size.
+        generator (Generator | None): The source of random numbers; None for the default one.
+            Default: None.
+        dtype (DType | None): The element type; None for int64. Default: None.
+        device (str | None): Has no effect but for a check. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.mint.randint(0, 5, (2, 3)).shape
-    (2, 3)
+    Returns:
+        Tensor: The numbers.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.randint(0, 5, (2, 3)).shape
+        (2, 3)
     """
     _here("randint", device)
     low, high, size = _bounds("randint", args, 1)
@@ -194,14 +234,22 @@ def randint(*args: Any, generator: Generator | None = None, dtype: Any = None, d
 
 
 def randint_like(input: Any, *args: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return integers uniform in low .. high - 1: ``randint_like(input, low, high)``, or
-    ``randint_like(input, high)``.
+    """Return integers uniform in low .. high - 1 of the shape of a tensor: ``randint_like(input,
+    low, high)``, or ``randint_like(input, high)`` with `low` 0.
 
-    The shape and element type are those of `input`; `low` is 0 unless given.
+    Args:
+        input (Tensor): The tensor whose shape and type are taken.
+        *args (int): The bounds.
+        dtype (DType | None): The element type; None for that of `input`. Default: None.
+        device (str | None): Has no effect but for a check. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.mint.randint_like(ms.ops.ones((2, 3)), 5).shape
-    (2, 3)
+    Returns:
+        Tensor: The numbers.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.randint_like(ms.ops.ones((2, 3)), 5).shape
+        (2, 3)
     """
     x = operand("randint_like", input)
     low, high = _bounds("randint_like", args, 0)
@@ -221,14 +269,25 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = D.int64
 
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, generator: Generator | None = None) -> Tensor:
-    """Return numbers of normal distributions with means `mean` and standard deviations `std`.
+    """Return numbers of normal distributions.
 
-    Both are numbers, or tensors that broadcast to the result's shape. `size` is the shape, needed
-    where both are numbers; `generator` is the generator (None: the default one).
+    Both are numbers, or tensors that broadcast to the result's shape.
 
-    >>> import mycel as ms
-    >>> ms.mint.normal(0.0, 1.0, (2, 3)).shape
-    (2, 3)
+    Args:
+        mean (Tensor | float): The means. Default: 0.0.
+        std (Tensor | float): The standard deviations. Default: 1.0.
+        size (int | tuple[int, ...] | None): The shape, needed where both are numbers. Default:
+            None.
+        generator (Generator | None): The source of random numbers; None for the default one.
+            Default: None.
+
+    Returns:
+        Tensor: The numbers.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.normal(0.0, 1.0, (2, 3)).shape
+        (2, 3)
     """
     m, s = floating("normal", term("normal", mean)), floating("normal", term("normal", std))
     if size is None and not isinstance(mean, Tensor) and not isinstance(std, Tensor):
@@ -251,15 +310,22 @@ def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
 def multinomial(
     input: Any, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
-    """Return `num_samples` int64 positions along the last axis of `input`, drawn with its elements
-    as weights.
+    """Return positions along the last axis, drawn with elements as weights.
 
-    Without `replacement` each position is drawn at most once. `generator` is the generator (None:
-    the default one).
+    Args:
+        input (Tensor): The weights, (C,) or (N, C).
+        num_samples (int): How many positions.
+        replacement (bool): Whether a position may be drawn twice. Default: False.
+        generator (Generator | None): The source of random numbers; None for the default one.
+            Default: None.
 
-    >>> import mycel as ms
-    >>> ms.mint.multinomial(ms.Tensor([0.0, 1.0]), 1).tolist()
-    [1]
+    Returns:
+        Tensor: (num_samples,) or (N, num_samples), int64.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.multinomial(ms.Tensor([0.0, 1.0]), 1).tolist()
+        [1]
     """
     arguments.flag("multinomial", "replacement", replacement)
     return cast(ops.multinomial(input, num_samples, replacement, _by(generator)), D.int64)

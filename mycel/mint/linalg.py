@@ -39,14 +39,25 @@ def qr(A: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
 
 
 def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the norm of the matrices in the axes `dim` of `A`.
+    """Return the norm of matrices.
 
-    `ord` is "fro", "nuc", 2, -2, 1, -1, inf or -inf. `keepdim` keeps the axes with size 1, and
-    `dtype` converts the elements first. See `mycel.ops.matrix_norm`.
+    See `mycel.ops.matrix_norm`.
 
-    >>> import mycel as ms
-    >>> ms.mint.linalg.matrix_norm(ms.Tensor([[3.0, 0.0], [0.0, 4.0]])).item()
-    5.0
+    Args:
+        A (Tensor): The tensor.
+        ord (int | float | str | None): "fro", "nuc", 2, -2, 1, -1, inf or -inf. Default: "fro".
+        dim (int | tuple[int, ...] | None): The two axes of the matrices. Default: (-2, -1).
+        keepdim (bool): Whether reduced axes stay with size 1. Default: False.
+        dtype (DType | None): The type to which elements are converted first; None for none.
+            Default: None.
+
+    Returns:
+        Tensor: The norms.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.linalg.matrix_norm(ms.Tensor([[3.0, 0.0], [0.0, 4.0]])).item()
+        5.0
     """
     arguments.flag("matrix_norm", "keepdim", keepdim)
     return norms.matrix_norm(A, ord, dim, keepdim, dtype=dtype)
@@ -55,26 +66,48 @@ def matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = F
 def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the norm of order `ord` of `x` over `dim`, by default all axes.
 
-    `keepdim` keeps the axes with size 1, and `dtype` converts the elements first. See
-    `mycel.ops.vector_norm`.
+    See `mycel.ops.vector_norm`.
 
-    >>> import mycel as ms
-    >>> ms.mint.linalg.vector_norm(ms.Tensor([3.0, 4.0])).item()
-    5.0
+    Args:
+        x (Tensor): The tensor.
+        ord (int | float | str | None): The order of the norm. Default: 2.
+        dim (int | tuple[int, ...] | None): The axis or axes; None for all. Default: None.
+        keepdim (bool): Whether reduced axes stay with size 1. Default: False.
+        dtype (DType | None): The type to which elements are converted first; None for none.
+            Default: None.
+
+    Returns:
+        Tensor: The norms.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.linalg.vector_norm(ms.Tensor([3.0, 4.0])).item()
+        5.0
     """
     arguments.flag("vector_norm", "keepdim", keepdim)
     return _vector_norm(x, ord, dim, keepdim, dtype=dtype)
 
 
 def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the norm of the vectors (one axis) or matrices (two axes) of `A` in `dim`.
+    """Return the vector norm of order `p` over axes.
 
-    Without `ord` it is the 2-norm of all elements over `dim`. `keepdim` keeps the axes with size 1,
-    and `dtype` converts the elements first.
+    "fro" is order 2, "nuc" the nuclear norm of two axes.
 
-    >>> import mycel as ms
-    >>> ms.mint.linalg.norm(ms.Tensor([3.0, 4.0])).item()
-    5.0
+    Args:
+        A (Tensor): The tensor.
+        ord (int | float | str | None): The order of the norm. Default: None.
+        dim (int | tuple[int, ...] | None): The axis or axes; None for all. Default: None.
+        keepdim (bool): Whether reduced axes stay with size 1. Default: False.
+        dtype (DType | None): The type to which elements are converted first; None for none.
+            Default: None.
+
+    Returns:
+        Tensor: The norms.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.linalg.norm(ms.Tensor([3.0, 4.0])).item()
+        5.0
     """
     if ord is not None and not isinstance(ord, (int, float, str)):
         raise arguments.wrong_value("norm", "ord", "a number, 'fro', 'nuc' or None", ord)

@@ -28,13 +28,22 @@ def _check(name: str, betas: Any, amsgrad: Any, maximize: Any, **numbers: Any) -
 class Adam(optim.Adam):
     """Adam (Kingma and Ba, 2014), as `mycel.experimental.optim.Adam`, whose arguments it takes.
 
-    `params` are the parameters or groups of them. `lr`, `eps`, `weight_decay` and `betas` must be
-    floats (a group may have ints), and `amsgrad` and `maximize` bools.
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts.
+        lr (float): The learning rate, a float (a group may have an int). Default: 0.001.
+        betas (tuple[float, float]): The weights of the running averages. Default: (0.9, 0.999).
+        eps (float): Added to the denominator. Default: 1e-08.
+        weight_decay (float): The decay: ``weight_decay * p`` is added to the gradient of each
+            parameter. Default: 0.0.
+        amsgrad (bool): Whether the largest second moment so far is used. Default: False.
+        maximize (bool): Whether the loss is increased instead of decreased. Default: False.
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.mint.optim.Adam([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
-    array([0.5], dtype=float32)
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.mint.optim.Adam([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+        array([0.5], dtype=float32)
     """
 
     def __init__(
@@ -56,13 +65,21 @@ class AdamW(optim.AdamW):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2017), as
     `mycel.experimental.optim.AdamW`, whose arguments it takes.
 
-    `params` are the parameters or groups of them. `lr`, `eps`, `weight_decay` and `betas` must be
-    floats, `amsgrad` and `maximize` bools.
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts.
+        lr (float): The learning rate, a float (a group may have an int). Default: 0.001.
+        betas (tuple[float, float]): The weights of the running averages. Default: (0.9, 0.999).
+        eps (float): Added to the denominator. Default: 1e-08.
+        weight_decay (float): The factor of the decoupled decay. Default: 0.01.
+        amsgrad (bool): Whether the largest second moment so far is used. Default: False.
+        maximize (bool): Whether the loss is increased instead of decreased. Default: False.
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.mint.optim.AdamW([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
-    array([0.495], dtype=float32)
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.mint.optim.AdamW([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+        array([0.495], dtype=float32)
     """
 
     def __init__(
@@ -83,10 +100,21 @@ class AdamW(optim.AdamW):
 class FusedAdamW(AdamW):
     """`AdamW`, with its arguments, whose step is always one program.
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.mint.optim.FusedAdamW([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
-    array([0.495], dtype=float32)
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts.
+        lr (float): The learning rate, a float (a group may have an int). Default: 0.001.
+        betas (tuple[float, float]): The weights of the running averages. Default: (0.9, 0.999).
+        eps (float): Added to the denominator. Default: 1e-08.
+        weight_decay (float): The factor of the decoupled decay. Default: 0.01.
+        amsgrad (bool): Whether the largest second moment so far is used. Default: False.
+        maximize (bool): Whether the loss is increased instead of decreased. Default: False.
+
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.mint.optim.FusedAdamW([w], lr=0.5)((ms.Tensor([3.0]),)); w.asnumpy().round(4)
+        array([0.495], dtype=float32)
     """
 
 
@@ -94,14 +122,22 @@ class SGD(optim.SGD):
     """Stochastic gradient descent with momentum, dampening and Nesterov's form, as
     `mycel.experimental.optim.SGD`.
 
-    `params` lists the parameters or groups of them, `weight_decay` adds ``weight_decay * p`` to the
-    gradient, `nesterov` selects Nesterov's form, and `maximize` increases the loss instead of
-    decreasing it.
+    Args:
+        params (Iterable[Parameter] | list[dict[str, Any]]): The parameters, or groups of them as
+            dicts.
+        lr (float | Tensor): The learning rate, a float (a group may have an int).
+        momentum (float): The weight of the steps before. Default: 0.
+        dampening (float): The part of the gradient that does not enter the momentum. Default: 0.
+        weight_decay (float): The decay: ``weight_decay * p`` is added to the gradient of each
+            parameter. Default: 0.
+        nesterov (bool): Whether Nesterov's form is computed. Default: False.
+        maximize (bool): Whether the loss is increased instead of decreased. Default: False.
 
-    >>> import mycel as ms
-    >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-    >>> _ = ms.mint.optim.SGD([w], lr=0.5)((ms.Tensor([1.0]),)); w.asnumpy()
-    array([0.5], dtype=float32)
+    Examples:
+        >>> import mycel as ms
+        >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
+        >>> _ = ms.mint.optim.SGD([w], lr=0.5)((ms.Tensor([1.0]),)); w.asnumpy()
+        array([0.5], dtype=float32)
     """
 
     def __init__(

@@ -150,9 +150,20 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     `max(input)` returns one element, `max(input, dim, keepdim)` (values, indices), and `max(input,
     other)` the element-wise maximum.
 
-    >>> import mycel as ms
-    >>> ms.mint.max(ms.Tensor([[1.0, 3.0]]), 1).indices.tolist()
-    [1]
+    Args:
+        input (Tensor): The tensor.
+        dim (int | None): The axis; without it one element is returned. Default: None.
+        keepdim (bool): Whether reduced axes stay with size 1. Default: False.
+        other (Tensor | float | None): A second tensor, instead of `dim`: the result is element by
+            element. Default: None.
+
+    Returns:
+        Tensor | tuple[Tensor, Tensor]: The elements, and along an axis their positions, int64.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.max(ms.Tensor([[1.0, 3.0]]), 1).indices.tolist()
+        [1]
     """
     return _extreme("max", input, dim, keepdim, other)
 
@@ -164,9 +175,20 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     `min(input)` returns one element, `min(input, dim, keepdim)` (values, indices), and `min(input,
     other)` the element-wise minimum.
 
-    >>> import mycel as ms
-    >>> ms.mint.min(ms.Tensor([[1.0, 3.0]]), 1).indices.tolist()
-    [0]
+    Args:
+        input (Tensor): The tensor.
+        dim (int | None): The axis; without it one element is returned. Default: None.
+        keepdim (bool): Whether reduced axes stay with size 1. Default: False.
+        other (Tensor | float | None): A second tensor, instead of `dim`: the result is element by
+            element. Default: None.
+
+    Returns:
+        Tensor | tuple[Tensor, Tensor]: The elements, and along an axis their positions, int64.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.min(ms.Tensor([[1.0, 3.0]]), 1).indices.tolist()
+        [0]
     """
     return _extreme("min", input, dim, keepdim, other)
 
@@ -194,12 +216,20 @@ def _extreme(name: str, input: Any, dim: Any, keepdim: bool, other: Any) -> Any:
 def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the mean over axes.
 
-    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
-    1. `dtype` converts the elements first.
+    Args:
+        input (Tensor): The tensor.
+        dim (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        keepdim (bool): Whether reduced axes stay with size 1. Default: False.
+        dtype (DType | None): The type to which elements are converted first; None for none.
+            Default: None.
 
-    >>> import mycel as ms
-    >>> ms.mint.mean(ms.Tensor([1.0, 3.0])).item()
-    2.0
+    Returns:
+        Tensor: The results, without the axes unless `keepdim`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.mean(ms.Tensor([1.0, 3.0])).item()
+        2.0
     """
     if keepdim is not False:
         arguments.flag("mean", "keepdim", keepdim)
@@ -210,12 +240,20 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the sum over axes.
 
-    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
-    1. `dtype` converts the elements first; without it integers and booleans are converted to int64.
+    Args:
+        input (Tensor): The tensor.
+        dim (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        keepdim (bool): Whether reduced axes stay with size 1. Default: False.
+        dtype (DType | None): The type to which elements are converted first; None for none.
+            Default: None.
 
-    >>> import mycel as ms
-    >>> ms.mint.sum(ms.Tensor([1, 3])).item()
-    4
+    Returns:
+        Tensor: The results, without the axes unless `keepdim`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.sum(ms.Tensor([1, 3])).item()
+        4
     """
     if keepdim is not False:
         arguments.flag("sum", "keepdim", keepdim)
@@ -225,12 +263,20 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the product over axes.
 
-    `input` is reduced over `dim` (None: all axes), which `keepdim` keeps with size 1. `dtype`
-    converts the elements first; without it integers and booleans are converted to int64.
+    Args:
+        input (Tensor): The tensor.
+        dim (int | None): The axis; None for all. Default: None.
+        keepdim (bool): Whether reduced axes stay with size 1. Default: False.
+        dtype (DType | None): The type to which elements are converted first; None for int64 of
+            integers and booleans. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.mint.prod(ms.Tensor([2, 3])).item()
-    6
+    Returns:
+        Tensor: The products.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.prod(ms.Tensor([2, 3])).item()
+        6
     """
     if keepdim is not False:
         arguments.flag("prod", "keepdim", keepdim)
@@ -248,12 +294,20 @@ def _counted(x: Tensor, dtype: Any) -> Tensor:
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the sum over axes, with NaN as 0.
 
-    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
-    1. `dtype` converts the elements first; without it integers and booleans are converted to int64.
+    Args:
+        input (Tensor): The tensor.
+        dim (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        keepdim (bool): Whether reduced axes stay with size 1. Default: False.
+        dtype (DType | None): The type to which elements are converted first; None for none.
+            Default: None.
 
-    >>> import mycel as ms
-    >>> ms.mint.nansum(ms.Tensor([1.0, float("nan")])).item()
-    1.0
+    Returns:
+        Tensor: The results, without the axes unless `keepdim`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nansum(ms.Tensor([1.0, float("nan")])).item()
+        1.0
     """
     if keepdim is not False:
         arguments.flag("nansum", "keepdim", keepdim)
@@ -287,12 +341,19 @@ def var(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = Fal
     """Return the variance over axes: the sum of squared distances from the mean, divided by the
     count less `correction`.
 
-    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
-    1.
+    Args:
+        input (Tensor): The tensor.
+        dim (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        correction (int): What is subtracted from the count. Default: 1.
+        keepdim (bool): Whether reduced axes stay with size 1. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.mint.var(ms.Tensor([1.0, 3.0])).item()
-    2.0
+    Returns:
+        Tensor: The results, without the axes unless `keepdim`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.var(ms.Tensor([1.0, 3.0])).item()
+        2.0
     """
     return _spread("var", input, dim, correction, keepdim)[0]
 
@@ -300,12 +361,19 @@ def var(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = Fal
 def std(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Tensor:
     """Return the standard deviation over axes: the square root of `var` with the same `correction`.
 
-    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
-    1.
+    Args:
+        input (Tensor): The tensor.
+        dim (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        correction (int): What is subtracted from the count. Default: 1.
+        keepdim (bool): Whether reduced axes stay with size 1. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.mint.std(ms.Tensor([1.0, 3.0]), correction=0).item()
-    1.0
+    Returns:
+        Tensor: The results, without the axes unless `keepdim`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.std(ms.Tensor([1.0, 3.0]), correction=0).item()
+        1.0
     """
     return root(_spread("std", input, dim, correction, keepdim)[0], 2)
 
@@ -313,12 +381,19 @@ def std(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = Fal
 def var_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """Return the variance, divided by the count less `correction`, and the mean over axes.
 
-    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
-    1.
+    Args:
+        input (Tensor): The tensor.
+        dim (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        correction (int): What is subtracted from the count. Default: 1.
+        keepdim (bool): Whether reduced axes stay with size 1. Default: False.
 
-    >>> import mycel as ms
-    >>> [t.item() for t in ms.mint.var_mean(ms.Tensor([1.0, 3.0]))]
-    [2.0, 2.0]
+    Returns:
+        tuple[Tensor, Tensor]: The results and the means.
+
+    Examples:
+        >>> import mycel as ms
+        >>> [t.item() for t in ms.mint.var_mean(ms.Tensor([1.0, 3.0]))]
+        [2.0, 2.0]
     """
     return _spread("var_mean", input, dim, correction, keepdim)
 
@@ -326,27 +401,44 @@ def var_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool 
 def std_mean(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """Return the standard deviation, with the `correction` of `var`, and the mean over axes.
 
-    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
-    1.
+    Args:
+        input (Tensor): The tensor.
+        dim (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        correction (int): What is subtracted from the count. Default: 1.
+        keepdim (bool): Whether reduced axes stay with size 1. Default: False.
 
-    >>> import mycel as ms
-    >>> [t.item() for t in ms.mint.std_mean(ms.Tensor([1.0, 3.0]), correction=0)]
-    [1.0, 2.0]
+    Returns:
+        tuple[Tensor, Tensor]: The results and the means.
+
+    Examples:
+        >>> import mycel as ms
+        >>> [t.item() for t in ms.mint.std_mean(ms.Tensor([1.0, 3.0]), correction=0)]
+        [1.0, 2.0]
     """
     variance, average = _spread("std_mean", input, dim, correction, keepdim)
     return root(variance, 2), average
 
 
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the vector norm of order `p` over axes; "fro" is order 2, "nuc" the nuclear norm of
-    two axes.
+    """Return the vector norm of order `p` over axes.
 
-    `input` is reduced over `dim`, an axis or several (None: all), which `keepdim` keeps with size
-    1. `dtype` converts the elements first.
+    "fro" is order 2, "nuc" the nuclear norm of two axes.
 
-    >>> import mycel as ms
-    >>> ms.mint.norm(ms.Tensor([3.0, 4.0])).item()
-    5.0
+    Args:
+        input (Tensor): The tensor.
+        p (float | str): The order. Default: "fro".
+        dim (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        keepdim (bool): Whether reduced axes stay with size 1. Default: False.
+        dtype (DType | None): The type to which elements are converted first; None for none.
+            Default: None.
+
+    Returns:
+        Tensor: The results, without the axes unless `keepdim`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.norm(ms.Tensor([3.0, 4.0])).item()
+        5.0
     """
     if keepdim is not False:
         arguments.flag("norm", "keepdim", keepdim)
@@ -373,11 +465,21 @@ def count_nonzero(input: Any, dim: Any = None) -> Tensor:
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Return the positions that sort `input` along `dim`, in ascending order or `descending`.
 
-    Equal elements keep their order whether `stable` or not; NaN counts as the largest.
+    NaN counts as the largest.
 
-    >>> import mycel as ms
-    >>> ms.mint.argsort(ms.Tensor([3.0, 1.0])).tolist()
-    [1, 0]
+    Args:
+        input (Tensor): The tensor.
+        dim (int): The axis. Default: -1.
+        descending (bool): Whether the order is descending. Default: False.
+        stable (bool): Has no effect: equal elements keep their order always. Default: False.
+
+    Returns:
+        Tensor: The positions, int64, of the shape of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.argsort(ms.Tensor([3.0, 1.0])).tolist()
+        [1, 0]
     """
     if descending is not False:
         arguments.flag("argsort", "descending", descending)
@@ -390,11 +492,21 @@ def sort(input: Any, *, dim: int = -1, descending: bool = False, stable: bool = 
     """Return the elements of `input` sorted along `dim`, in ascending order or `descending`, with
     their positions.
 
-    Equal elements keep their order whether `stable` or not; NaN counts as the largest.
+    NaN counts as the largest.
 
-    >>> import mycel as ms
-    >>> ms.mint.sort(ms.Tensor([3.0, 1.0])).values.tolist()
-    [1.0, 3.0]
+    Args:
+        input (Tensor): The tensor.
+        dim (int): The axis. Default: -1.
+        descending (bool): Whether the order is descending. Default: False.
+        stable (bool): Has no effect: equal elements keep their order always. Default: False.
+
+    Returns:
+        tuple[Tensor, Tensor]: The elements, and their positions, int64.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.sort(ms.Tensor([3.0, 1.0])).values.tolist()
+        [1.0, 3.0]
     """
     if descending is not False:
         arguments.flag("sort", "descending", descending)
@@ -408,14 +520,24 @@ def sort(input: Any, *, dim: int = -1, descending: bool = False, stable: bool = 
 
 
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Chosen:
-    """Return the `k` largest elements of `input` along `dim`, or the smallest without `largest`,
-    with their positions.
+    """Return the `k` largest elements along an axis, with their positions.
 
-    They are in order whether `sorted` or not; NaN counts as the largest.
+    NaN counts as the largest.
 
-    >>> import mycel as ms
-    >>> ms.mint.topk(ms.Tensor([3.0, 1.0, 2.0]), 2).indices.tolist()
-    [0, 2]
+    Args:
+        input (Tensor): The tensor.
+        k (int): How many.
+        dim (int): The axis. Default: -1.
+        largest (bool): Whether they are the largest instead of the smallest. Default: True.
+        sorted (bool): Has no effect: they are in order always. Default: True.
+
+    Returns:
+        tuple[Tensor, Tensor]: The elements, and their positions, int64.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.topk(ms.Tensor([3.0, 1.0, 2.0]), 2).indices.tolist()
+        [0, 2]
     """
     if largest is not True:
         arguments.flag("topk", "largest", largest)
@@ -499,15 +621,24 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """Return the distinct elements of `input` in ascending order, whether `sorted` or not.
+    """Return the distinct elements, or slices along an axis, in ascending (lexicographic) order.
 
-    `return_inverse` adds the position of each element in the result, `return_counts` the number of
-    times that each occurs. With `dim` the distinct slices along it are returned, in lexicographic
-    order.
+    Args:
+        input (Tensor): The tensor.
+        sorted (bool): Has no effect: elements are in order always. Default: True.
+        return_inverse (bool): Whether the position of each element in the result is returned,
+            int64. Default: False.
+        return_counts (bool): Whether the number of times that each occurs is returned, int64.
+            Default: False.
+        dim (int | None): The axis of the slices; None for all elements. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.mint.unique(ms.Tensor([3, 1, 3])).tolist()
-    [1, 3]
+    Returns:
+        Tensor | tuple[Tensor, ...]: The elements, and what else is asked for.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.unique(ms.Tensor([3, 1, 3])).tolist()
+        [1, 3]
     """
     if sorted is not True:
         arguments.flag("unique", "sorted", sorted)

@@ -29,9 +29,15 @@ Random = np.random.Generator
 
 @dataclass(frozen=True)
 class Data:
-    """Rows of a task: inputs float32, labels int32, for training and held out.
+    """Rows of a task, for training and held out.
 
     Of ``vibration`` rows for training are all sound, and a held-out label is 1 for a fault.
+
+    Args:
+        x (numpy.ndarray[Any, Any]): Inputs for training, float32.
+        y (numpy.ndarray[Any, Any]): Labels for training, int32.
+        held_x (numpy.ndarray[Any, Any]): Inputs that are held out.
+        held_y (numpy.ndarray[Any, Any]): Labels of these.
     """
 
     x: Array
@@ -42,7 +48,16 @@ class Data:
 
 @dataclass(frozen=True)
 class Task:
-    """A task: its `shape` of inputs, number of `classes`, `measure` and what makes its data."""
+    """A task of the library.
+
+    Args:
+        name (str): Its name.
+        text (str): What it is, in words.
+        shape (tuple[int, ...]): The shape of inputs.
+        classes (int): The number of classes.
+        measure (str): How results are measured.
+        make (Callable[[], Data]): Makes its data.
+    """
 
     name: str
     text: str

@@ -40,12 +40,19 @@ class NoModel(Unsupported):
 class Entry:
     """A network of the library, with what was measured of it.
 
-    * `name`, `task`: its own name, and that of its task.
-    * `accuracy`: what the network of integers reaches on rows held out, from 0 to 1; of
-      ``vibration`` the area under the curve. `float_accuracy` is that of floats.
-    * `architecture`: what it is made of; `parameters` how many numbers, `macs` products of a call.
-    * `costs`: by device what it costs there: instructions, flash, RAM, code, stack.
-    * `seed`, `command`: what made it.
+    Args:
+        name (str): Its name.
+        task (str): The name of its task.
+        accuracy (float): What the network of integers reaches on rows held out, from 0 to 1; of
+            ``vibration`` the area under the curve.
+        float_accuracy (float): What the network of floats reaches.
+        parameters (int): The number of elements of its parameters.
+        macs (int): The products of a call.
+        architecture (Architecture | Autoencoder): What it is made of.
+        costs (dict[str, Cost]): By device what it costs there: instructions, flash, RAM, code,
+            stack.
+        seed (int): The seed that made it.
+        command (str): The command that made it.
     """
 
     name: str
@@ -174,22 +181,32 @@ def choose(
 ) -> Entry:
     """Return the most accurate network for a task that fits a device.
 
-    * `task`: one of `mycel.models.tasks()`.
-    * `ram`, `flash`: bytes that there are; stack, arena and state count as RAM, code and constants
-      as flash. None for no limit.
-    * `device`: the processor, for which entries were measured.
-    * `latency`: seconds of a call at most, at `clock` hertz and one instruction a cycle.
-    * `instructions`: those of a call at most.
-    * `accuracy`: what it has to reach at least, from 0 to 1. Then the fittest with the fewest
-      instructions is returned.
+    Args:
+        task (str): One of `mycel.models.tasks()`.
+        ram (int | None): Bytes of RAM that there are: stack, arena and state; None for no limit.
+            Default: None.
+        flash (int | None): Bytes of flash that there are: code and constants; None for no limit.
+            Default: None.
+        device (str): The processor, for which entries were measured. Default: "cortex-m4".
+        latency (float | None): Seconds of a call at most, at `clock` hertz and one instruction a
+            cycle. Default: None.
+        instructions (int | None): Instructions of a call at most. Default: None.
+        accuracy (float | None): What it has to reach at least, from 0 to 1. Then the fittest with
+            the fewest instructions is returned. Default: None.
+        clock (float): Hertz, for `latency`. Default: 100000000.0.
 
-    Raises NoModel, which says what comes nearest, and what would fit, where none fits; ValueError
-    and TypeError for a task, a device or limits that there cannot be.
+    Returns:
+        Entry: The network, with what was measured of it.
 
-    >>> from mycel import models
-    >>> entry = models.choose("digits", ram=256_000, flash=1_000_000)
-    >>> entry.task, entry.costs["cortex-m4"].flash < 1_000_000
-    ('digits', True)
+    Raises:
+        NoModel: If none fits; it says what comes nearest, and what would fit.
+        ValueError, TypeError: For a task, a device or limits that there cannot be.
+
+    Examples:
+        >>> from mycel import models
+        >>> entry = models.choose("digits", ram=256_000, flash=1_000_000)
+        >>> entry.task, entry.costs["cortex-m4"].flash < 1_000_000
+        ('digits', True)
     """
     for name, value in (("ram", ram), ("flash", flash), ("instructions", instructions)):
         if value is not None:

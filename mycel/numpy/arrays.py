@@ -312,14 +312,22 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
 
 @export
 def take(a: Any, indices: Any, axis: int | None = None, mode: str = "clip") -> Tensor:
-    """Return the elements of `a` at positions along an axis, by default of the flattened array.
+    """Return elements at positions along an axis.
 
-    `indices` beyond the axis are clipped to it for the `mode` "clip", wrapped for "wrap", and an
-    error for "raise".
+    Args:
+        a (Tensor | float | list | tuple): The tensor.
+        indices (Tensor | float | list | tuple): The positions.
+        axis (int | None): The axis; None for the flattened array. Default: None.
+        mode (str): What is done with positions beyond the axis: "clip", "wrap", or "raise" for an
+            error. Default: "clip".
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.take([1, 2, 3], [2, 0]).tolist()
-    [3, 1]
+    Returns:
+        Tensor: The axis replaced by those of the positions.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.take([1, 2, 3], [2, 0]).tolist()
+        [3, 1]
     """
     return asarray(a).take(asarray(indices), axis, arguments.text("take", "mode", mode))
 
@@ -390,11 +398,19 @@ def diagflat(v: Any, k: int = 0) -> Tensor:
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Return a diagonal of the matrices over the axes `axis1` and `axis2`.
 
-    `offset` is its distance above the main diagonal.
+    Args:
+        a (Tensor | float | list | tuple): The tensor.
+        offset (int): The diagonal, 0 for the main one and positive above it. Default: 0.
+        axis1 (int): The axis of the rows. Default: 0.
+        axis2 (int): The axis of the columns. Default: 1.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.diagonal([[1, 2], [3, 4]], 1).tolist()
-    [2]
+    Returns:
+        Tensor: The diagonals, as a new last axis.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.diagonal([[1, 2], [3, 4]], 1).tolist()
+        [2]
     """
     return ops.diagonal(asarray(a), offset, axis1, axis2)
 
@@ -446,14 +462,21 @@ def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> list[Tenso
 
 @export
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tensor:
-    """Return the positions at which values `v` keep a sorted vector `a` in order, int32.
+    """Return the positions at which values keep a sorted vector in order.
 
-    `side` "left" is before equal elements, "right" behind them. `sorter` has the positions that
-    sort `a`.
+    Args:
+        a (Tensor | float | list | tuple): The sorted vector.
+        v (Tensor | float | list | tuple): The values.
+        side (str): "left" is before equal elements, "right" behind them. Default: "left".
+        sorter (Tensor | None): The positions that sort `a`. Default: None.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.searchsorted([1, 3, 5], [3, 4]).tolist()
-    [1, 2]
+    Returns:
+        Tensor: Int32, of the shape of `v`.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.searchsorted([1, 3, 5], [3, 4]).tolist()
+        [1, 2]
     """
     arguments.one_of("searchsorted", "side", side, ("left", "right"))
     if isinstance(sorter, (bool, int, float)):
@@ -480,13 +503,25 @@ def unique(x: Any, return_inverse: bool = False) -> Any:
 
 @export
 def bincount(x: Any, weights: Any = None, minlength: int = 0, length: int | None = None) -> Tensor:
-    """Return how often each number 0, 1, ... occurs in `x` (float32), or the sum of its `weights`.
+    """Return how often each of the numbers 0, 1, and so on occurs.
+
+    occurs in `x` (float32), or the sum of its `weights`.
 
     The result has at least `minlength` elements, or exactly `length`.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.bincount([1, 1, 2]).tolist()
-    [0.0, 2.0, 1.0]
+    Args:
+        x (Tensor | float | list | tuple): The tensor.
+        weights (Tensor | float | list | tuple): What each counts; None for 1. Default: None.
+        minlength (int): The least length of the result. Default: 0.
+        length (int | None): The length; None for the largest number and one. Default: None.
+
+    Returns:
+        Tensor: A vector.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.bincount([1, 1, 2]).tolist()
+        [0.0, 2.0, 1.0]
     """
     numbers, amounts = asarray(x), None if weights is None else asarray(weights)
     if numbers.ndim != 1 or amounts is not None and amounts.shape != numbers.shape:

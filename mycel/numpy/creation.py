@@ -26,13 +26,24 @@ def export(function: Any) -> Any:
 
 @export
 def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Tensor:
-    """Return a tensor of the array-like `obj`, of type `dtype`, with at least `ndmin` dimensions.
+    """Return a tensor of an array-like object.
 
     Without `copy` a tensor `obj` may be returned itself.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.array([1.0, 2.0], ndmin=2).shape
-    (1, 2)
+    Args:
+        obj (Tensor | float | list | tuple): A tensor, a number or a nested sequence.
+        dtype (DType | None): The element type of the result; None for that of the input. Default:
+            None.
+        copy (bool): Whether the values are copied. Default: True.
+        ndmin (int): The least number of dimensions. Default: 0.
+
+    Returns:
+        Tensor: The tensor.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.array([1.0, 2.0], ndmin=2).shape
+        (1, 2)
     """
     made = asarray(obj, dtype)
     made = ops.deepcopy(made) if copy and made is obj else made
@@ -139,9 +150,20 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     """Return a tensor filled with `fill_value`, of the shape and type of `a` unless `shape` and
     `dtype` are given.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.full_like([1, 2], 5).tolist()
-    [5, 5]
+    Args:
+        a (Tensor | float | list | tuple): The tensor.
+        fill_value (Tensor | float | list | tuple): The value.
+        dtype (DType | None): The element type of the result; None for that of the input. Default:
+            None.
+        shape (int | Sequence[int]): The shape; None for that of `a`. Default: None.
+
+    Returns:
+        Tensor: The tensor.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.full_like([1, 2], 5).tolist()
+        [5, 5]
     """
     x = asarray(a)
     return full(x.shape if shape is None else shape, fill_value, kind_of(dtype) or x.dtype)
@@ -149,13 +171,22 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
 
 @export
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Tensor:
-    """Return the numbers from `start` (default: 0) to `stop`, exclusive, at distances of `step`.
+    """Return numbers at equal distances.
 
-    The type is `dtype`, by default int32, or float32 if one of the numbers is a float.
+    Args:
+        start (Tensor | float | list | tuple): The first number, or the bound where `stop` is None.
+        stop (float | None): The bound, which is not among them. Default: None.
+        step (float | None): The distance; None for 1. Default: None.
+        dtype (DType | None): The element type; None for int32, or float32 if one of the numbers is
+            a float. Default: None.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.arange(3).tolist()
-    [0, 1, 2]
+    Returns:
+        Tensor: A vector.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.arange(3).tolist()
+        [0, 1, 2]
     """
     first, last = (0, start) if stop is None else (start, stop)
     made = ops.arange(first, last, 1 if step is None else step)
@@ -168,12 +199,22 @@ def linspace(
 ) -> Any:
     """Return `num` equidistant numbers from `start` to `stop`, along the new axis `axis`.
 
-    `endpoint` says whether `stop` is the last of them. With `retstep` the distance is returned,
-    too. `dtype` is the type of the result.
+    Args:
+        start (Tensor | float | list | tuple): The first number; arrays broadcast.
+        stop (Tensor | float | list | tuple): The last number; arrays broadcast.
+        num (int): How many. Default: 50.
+        endpoint (bool): Whether `stop` is the last of them. Default: True.
+        retstep (bool): Whether the distance is returned, too. Default: False.
+        dtype (DType | None): The type of the result. Default: None.
+        axis (int): Where the new axis is put. Default: 0.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.linspace(0, 1, 3).tolist()
-    [0.0, 0.5, 1.0]
+    Returns:
+        Tensor | tuple[Tensor, Tensor]: The numbers, and with `retstep` the distance.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.linspace(0, 1, 3).tolist()
+        [0.0, 0.5, 1.0]
     """
     check_flags("linspace", endpoint=endpoint, retstep=retstep)
     num = size_of("linspace", num)
@@ -196,9 +237,23 @@ def logspace(
     The exponents are those of `linspace` with `start`, `stop`, `num`, `endpoint` and `axis`;
     `dtype` is the type of the result.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.logspace(0, 2, 3, base=2.0).tolist()
-    [1.0, 2.0, 4.0]
+    Args:
+        start (Tensor | float | list | tuple): The exponent of the first number.
+        stop (Tensor | float | list | tuple): The exponent of the last number.
+        num (int): How many. Default: 50.
+        endpoint (bool): Whether `stop` is the last of them. Default: True.
+        base (float): The base. Default: 10.0.
+        dtype (DType | None): The element type of the result; None for that of the input. Default:
+            None.
+        axis (int): Where the new axis is put. Default: 0.
+
+    Returns:
+        Tensor: The numbers.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.logspace(0, 2, 3, base=2.0).tolist()
+        [1.0, 2.0, 4.0]
     """
     check_flags("logspace", endpoint=endpoint)
     return as_kind(
@@ -220,9 +275,19 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = D.float32) -> Ten
     """Return an `N` x `M` matrix with ones on the `k`-th diagonal and zeros elsewhere, of type
     `dtype`.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.eye(2, k=1).tolist()
-    [[0.0, 1.0], [0.0, 0.0]]
+    Args:
+        N (int): The number of rows.
+        M (int | None): The number of columns; None for `N`. Default: None.
+        k (int): The diagonal, 0 for the main one and positive above it. Default: 0.
+        dtype (DType | None): The element type. Default: float32.
+
+    Returns:
+        Tensor: (N, M).
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.eye(2, k=1).tolist()
+        [[0.0, 1.0], [0.0, 0.0]]
     """
     rows, columns, place = _matrix("eye", N, M, k)
     return Tensor(_numpy.eye(rows, columns, place), named_kind(dtype))
@@ -244,9 +309,19 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = D.float32) -> Ten
     """Return an `N` x `M` matrix with ones on and below the `k`-th diagonal and zeros elsewhere, of
     type `dtype`.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.tri(2).tolist()
-    [[1.0, 0.0], [1.0, 1.0]]
+    Args:
+        N (int): The number of rows.
+        M (int | None): The number of columns; None for `N`. Default: None.
+        k (int): The diagonal, 0 for the main one and positive above it. Default: 0.
+        dtype (DType | None): The element type. Default: float32.
+
+    Returns:
+        Tensor: (N, M).
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.tri(2).tolist()
+        [[1.0, 0.0], [1.0, 1.0]]
     """
     rows, columns, place = _matrix("tri", N, M, k)
     return Tensor(_numpy.tri(rows, columns, place), named_kind(dtype))
@@ -287,13 +362,21 @@ def randn(*shape: Any, dtype: Any = D.float32) -> Tensor:
 
 @export
 def randint(minval: int, maxval: int | None = None, shape: Any = None, dtype: Any = D.int32) -> Tensor:
-    """Return uniform random integers of [`minval`, `maxval`), or of [0, `minval`) without `maxval`.
+    """Return uniform random integers.
 
-    `shape` and `dtype` are those of the result.
+    Args:
+        minval (int): The lower bound, or the upper one where `maxval` is None.
+        maxval (int | None): The upper bound, which is not among them. Default: None.
+        shape (int | Sequence[int]): The shape. Default: None.
+        dtype (DType | None): The element type. Default: int32.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.randint(1, 2, (2,)).tolist()
-    [1, 1]
+    Returns:
+        Tensor: The integers.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.randint(1, 2, (2,)).tolist()
+        [1, 1]
     """
     low, high = (0, minval) if maxval is None else (minval, maxval)
     for parameter, value in (("minval", minval), ("maxval", maxval)):

@@ -34,12 +34,25 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     """Return `func1d(vector, *args, **kwargs)` of every vector along an axis.
 
     The axes of its results take the place of that axis. The function is called once for each
-    vector: `mycel.vmap` is faster where it can be used. Raises ValueError for an array without
-    elements.
+    vector: `mycel.vmap` is faster where it can be used.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.apply_along_axis(mnp.sum, 1, mnp.ones((2, 3))).tolist()
-    [3.0, 3.0]
+    Args:
+        func1d (Callable[..., Any]): The function.
+        axis (int): The axis.
+        arr (Tensor | float | list | tuple): The array.
+        *args (Any): Further arguments of the function.
+        **kwargs (Any): Further arguments by name.
+
+    Returns:
+        Tensor: The results, in the place of the axis.
+
+    Raises:
+        ValueError: For an array without elements.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.apply_along_axis(mnp.sum, 1, mnp.ones((2, 3))).tolist()
+        [3.0, 3.0]
     """
     x = asarray(arr)
     if not -x.ndim <= axis < x.ndim:
@@ -81,13 +94,26 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
     """Return, for each element, the value of the function or number of the last condition that
     holds.
 
-    If none holds, a further function or number counts, by default 0. The result has the common
-    type of these. Functions are applied to the whole of `x` and must work element by element.
+    If none holds, a further function or number counts, by default 0. The result has the common type
+    of these.
 
-    >>> import mycel.numpy as mnp
-    >>> v = mnp.array([-1.0, 2.0])
-    >>> mnp.piecewise(v, [v < 0], [lambda t: -t, 5.0]).tolist()
-    [1.0, 5.0]
+    Args:
+        x (Tensor | float | list | tuple): The array.
+        condlist (Sequence[Any]): The conditions.
+        funclist (Sequence[Any]): The functions or numbers; a further one, by default 0, is for
+            where none holds. A function is applied to the whole of `x` and must work element by
+            element.
+        *args (Any): Further arguments of the functions.
+        **kw (dict[str, Any] | None): Further arguments by name.
+
+    Returns:
+        Tensor: The shape of `x`.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> v = mnp.array([-1.0, 2.0])
+        >>> mnp.piecewise(v, [v < 0], [lambda t: -t, 5.0]).tolist()
+        [1.0, 5.0]
     """
     value = asarray(x)
     if not isinstance(condlist, (bool, Tensor, _numpy.ndarray)) and not arguments.sequence(
@@ -190,14 +216,22 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
 
 
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    """Return the elements that are in both `ar1` and `ar2`, sorted and distinct.
+    """Return the elements that are in both arrays, sorted and distinct.
 
-    With `return_indices` the first position of each in both arrays is returned, too.
-    `assume_unique` has no effect.
+    Args:
+        ar1 (Tensor | float | list | tuple): An array.
+        ar2 (Tensor | float | list | tuple): An array.
+        assume_unique (bool): Has no effect. Default: False.
+        return_indices (bool): Whether the first position of each in both arrays is returned, too.
+            Default: False.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.intersect1d([1, 3, 4, 3], [3, 1, 2, 1]).tolist()
-    [1, 3]
+    Returns:
+        Tensor | tuple[Tensor, Tensor, Tensor]: The elements, and the positions.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.intersect1d([1, 3, 4, 3], [3, 1, 2, 1]).tolist()
+        [1, 3]
     """
     check_flags("intersect1d", assume_unique=assume_unique, return_indices=return_indices)
     x, y = ops.ravel(asarray(ar1)), ops.ravel(asarray(ar2))

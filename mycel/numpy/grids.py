@@ -88,13 +88,21 @@ def hanning(M: int) -> Tensor:
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Tensor:
     """Return `num` numbers from `start` to `stop` with a constant ratio.
 
-    `start` and `stop` have the same sign and are not zero; they may be arrays that broadcast. The
-    new axis is put at `axis`. `endpoint` says whether `stop` is the last number; `dtype` is the
-    type of the result.
+    Args:
+        start (Tensor | float | list | tuple): The first number; arrays broadcast.
+        stop (Tensor | float | list | tuple): The last number; arrays broadcast.
+        num (int): How many. Default: 50.
+        endpoint (bool): Whether `stop` is the last of them. Default: True.
+        dtype (DType | None): The type of the result. Default: None.
+        axis (int): Where the new axis is put. Default: 0.
 
-    >>> import mycel.numpy as mnp
-    >>> [round(v, 4) for v in mnp.geomspace(1, 8, 4).tolist()]
-    [1.0, 2.0, 4.0, 8.0]
+    Returns:
+        Tensor: The numbers.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> [round(v, 4) for v in mnp.geomspace(1, 8, 4).tolist()]
+        [1.0, 2.0, 4.0, 8.0]
     """
     check_flags("geomspace", endpoint=endpoint)
     arguments.integer("geomspace", "num", num, 0, numpy=False)
@@ -279,15 +287,23 @@ def _order(name: str, order: str) -> bool:
 
 
 def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: str = "C") -> Tensor:
-    """Return flat positions (int32) from positions along each axis of an array of shape `dims`.
+    """Return flat positions from positions along each axis of an array.
 
-    `multi_index` has one array for each axis. Positions beyond an axis are clipped to it for the
-    `mode` "clip", or continue at its other end for "wrap". `order` is "C" (row-major) or "F"
-    (column-major). MindSpore returns these integers as float32.
+    MindSpore returns these integers as float32.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.ravel_multi_index([[3, 6], [4, 5]], (7, 6)).tolist()
-    [22, 41]
+    Args:
+        multi_index (Sequence[Any]): One array for each axis.
+        dims (Sequence[int]): The shape.
+        mode (str): What is done with positions beyond an axis: "clip" or "wrap". Default: "clip".
+        order (str): "C" (row-major) or "F" (column-major). Default: "C".
+
+    Returns:
+        Tensor: The positions, int32.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.ravel_multi_index([[3, 6], [4, 5]], (7, 6)).tolist()
+        [22, 41]
     """
     arguments.one_of("ravel_multi_index", "mode", mode, ("clip", "wrap"))
     sizes = shape_of("ravel_multi_index", dims)

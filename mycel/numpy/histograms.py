@@ -56,13 +56,24 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
     """Return the edges of bins.
 
-    `bins` is a vector of edges, which is returned, or a number of equal parts of `range` (default:
-    from the least to the greatest value of `a`; a single point is widened by 0.5 on both sides).
-    `weights` have no effect. Raises TypeError for the name of a rule.
+    Args:
+        a (Tensor | float | list | tuple): The values.
+        bins (Tensor | float | list | tuple): A vector of edges, which is returned, or a number of
+            equal parts. Default: 10.
+        range (Sequence[float] | None): The ends; None for the least and the greatest value (a
+            single point is widened by 0.5 on both sides). Default: None.
+        weights (Tensor | float | list | tuple): Has no effect. Default: None.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.histogram_bin_edges([1.0, 3.0], 2).tolist()
-    [1.0, 2.0, 3.0]
+    Returns:
+        Tensor: The edges.
+
+    Raises:
+        TypeError: For the name of a rule.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.histogram_bin_edges([1.0, 3.0], 2).tolist()
+        [1.0, 2.0, 3.0]
     """
     if isinstance(bins, (str, bool, float)):
         raise TypeError(f"histogram_bin_edges: bins must be an int or a vector of edges, not {bins!r}")
@@ -129,12 +140,21 @@ def histogram(
     """Return the number of values of `a`, or the sum of their `weights`, in each bin, and the
     edges.
 
-    `bins` and `range` are those of `histogram_bin_edges`. With `density` counts are scaled so that
-    the integral is 1.
+    Args:
+        a (Tensor | float | list | tuple): The values.
+        bins (Tensor | float | list | tuple): A number of equal parts, or a vector of edges.
+            Default: 10.
+        range (Sequence[float] | None): The ends; None for those of the values. Default: None.
+        weights (Tensor | float | list | tuple): What each counts; None for 1. Default: None.
+        density (bool): Whether counts are scaled so that the integral is 1. Default: False.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.histogram([1, 2, 1], [0, 1, 2, 3])[0].tolist()
-    [0.0, 2.0, 1.0]
+    Returns:
+        tuple[Tensor, Tensor]: The counts, and the edges.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.histogram([1, 2, 1], [0, 1, 2, 3])[0].tolist()
+        [0.0, 2.0, 1.0]
     """
     x = ops.ravel(asarray(a))
     edges = histogram_bin_edges(x, bins, range)
@@ -171,13 +191,21 @@ def histogramdd(
 ) -> tuple[Tensor, list[Tensor]]:
     """Return the histogram of points in D dimensions, and a list of D vectors of edges.
 
-    `sample` is (N, D) or a sequence of D vectors. `bins` is an int, or for each dimension an int or
-    a vector of edges; `range` has a pair or None for each dimension. `weights` and `density` are
-    those of `histogram`.
+    Args:
+        sample (Tensor | float | list | tuple): (N, D) or a sequence of D vectors.
+        bins (Tensor | float | list | tuple): An int, or for each dimension an int or a vector of
+            edges. Default: 10.
+        range (Sequence[float] | None): The ends for each dimension, or None. Default: None.
+        weights (Tensor | float | list | tuple): What each counts; None for 1. Default: None.
+        density (bool): Whether counts are scaled so that the integral is 1. Default: False.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.histogramdd([[0.0, 1.0], [0.0, 1.0]], 2)[0].tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
+    Returns:
+        tuple[Tensor, list[Tensor]]: The counts, and the edges.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.histogramdd([[0.0, 1.0], [0.0, 1.0]], 2)[0].tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
     """
     columns = _columns(sample)
     rank = len(columns)
@@ -213,12 +241,22 @@ def histogram2d(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the histogram of pairs (bins of x, bins of y), and both vectors of edges.
 
-    `bins` is an int, a vector of edges for both, or a pair of ints or vectors. `range` is that of
-    `histogramdd`; `weights` and `density` are those of `histogram`.
+    Args:
+        x (Tensor | float | list | tuple): The first numbers of the pairs.
+        y (Tensor | float | list | tuple): The second numbers of the pairs.
+        bins (Tensor | float | list | tuple): An int, a vector of edges for both, or a pair of ints
+            or vectors. Default: 10.
+        range (Sequence[float] | None): The ends; None for those of the values. Default: None.
+        weights (Tensor | float | list | tuple): What each counts; None for 1. Default: None.
+        density (bool): Whether counts are scaled so that the integral is 1. Default: False.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.histogram2d([0.0, 1.0], [0.0, 1.0], 2)[0].tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
+    Returns:
+        tuple[Tensor, Tensor, Tensor]: The counts, and the edges.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.histogram2d([0.0, 1.0], [0.0, 1.0], 2)[0].tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
     """
     pair = bins if isinstance(bins, int) or (isinstance(bins, (list, tuple)) and len(bins) == 2) else (bins, bins)
     count, (first, second) = histogramdd((x, y), pair, range, weights, density)

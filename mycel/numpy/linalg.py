@@ -104,12 +104,21 @@ def multi_dot(arrays: Any) -> Tensor:
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
     """Return the sum of a diagonal of the matrices over `axis1` and `axis2`.
 
-    `offset` is its distance above the main diagonal. The type is `dtype`; for integers the default
-    is int64.
+    Args:
+        a (Tensor | float | list | tuple): The tensor.
+        offset (int): The diagonal, 0 for the main one and positive above it. Default: 0.
+        axis1 (int): The axis of the rows. Default: 0.
+        axis2 (int): The axis of the columns. Default: 1.
+        dtype (DType | None): The element type; None for the default, int64 of integers. Default:
+            None.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.trace([[1, 2], [3, 4]]).item()
-    5
+    Returns:
+        Tensor: The sums.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.trace([[1, 2], [3, 4]]).item()
+        5
     """
     return asarray(a).trace(offset, axis1, axis2, dtype)
 
@@ -117,11 +126,19 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the norm of vectors or matrices.
 
-    `x`, `ord`, `axis` and `keepdims` are those of `mycel.ops.norm`.
+    Args:
+        x (Tensor | float | list | tuple): The array.
+        ord (int | float | str | None): An order of `mycel.ops.norm`. Default: None.
+        axis (int | tuple[int, ...] | None): The axis or axes; None for all. Default: None.
+        keepdims (bool): Whether reduced axes stay with size 1. Default: False.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.norm([3.0, 4.0]).item()
-    5.0
+    Returns:
+        Tensor: The norms.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.norm([3.0, 4.0]).item()
+        5.0
     """
     check_flags("norm", keepdims=keepdims)
     return ops.norm(asarray(x), ord, as_axis(axis), keepdims)

@@ -160,11 +160,19 @@ def divmod(x1: Any, x2: Any, dtype: Any = None) -> tuple[Tensor, Tensor]:
 def clip(x: Any, xmin: Any, xmax: Any, dtype: Any = None) -> Tensor:
     """Return each element of `x` limited to [`xmin`, `xmax`], of which one may be None.
 
-    `dtype` is the type of the result.
+    Args:
+        x (Tensor | float | list | tuple): The tensor.
+        xmin (Tensor | float | None): A bound, or None.
+        xmax (Tensor | float | None): A bound, or None.
+        dtype (DType | None): The type of the result. Default: None.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.clip([1, 5, 9], 2, 6).tolist()
-    [2, 5, 6]
+    Returns:
+        Tensor: The limited elements.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.clip([1, 5, 9], 2, 6).tolist()
+        [2, 5, 6]
     """
     low, high = (asarray(v) if isinstance(v, (list, tuple)) else v for v in (xmin, xmax))
     return as_kind(ops.clamp(asarray(x), low, high), dtype)
@@ -201,12 +209,21 @@ def _check_initial(name: str, initial: Any) -> None:
 def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None) -> Tensor:
     """Return the sum of `a` over axes, plus `initial`.
 
-    `axis` is an axis or several (default: all); `keepdims` keeps them with size 1. The type is
-    `dtype`; for integers the default is int64.
+    Args:
+        a (Tensor | float | list | tuple): The array.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        dtype (DType | None): The element type of the result; None for that of the array, int64 of
+            integers. Default: None.
+        keepdims (bool): Whether reduced axes stay with size 1. Default: False.
+        initial (Tensor | float | list | tuple): What is added; None for nothing. Default: None.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.sum([[1.0, 2.0], [3.0, 4.0]], axis=0).tolist()
-    [4.0, 6.0]
+    Returns:
+        Tensor: The results.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.sum([[1.0, 2.0], [3.0, 4.0]], axis=0).tolist()
+        [4.0, 6.0]
     """
     if keepdims is not False:
         check_flags("sum", keepdims=keepdims)
@@ -220,12 +237,20 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, ini
 def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
     """Return the mean of `a` over axes.
 
-    `axis` is an axis or several (default: all); `keepdims` keeps them with size 1. The type is
-    `dtype`, by default that of `a`.
+    Args:
+        a (Tensor | float | list | tuple): The array.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        keepdims (bool): Whether reduced axes stay with size 1. Default: False.
+        dtype (DType | None): The element type of the result; None for that of the input. Default:
+            None.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.mean([1.0, 2.0]).item()
-    1.5
+    Returns:
+        Tensor: The results.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.mean([1.0, 2.0]).item()
+        1.5
     """
     if keepdims is not False:
         check_flags("mean", keepdims=keepdims)
@@ -237,11 +262,19 @@ def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) ->
 def average(x: Any, axis: Any = None, weights: Any = None, returned: bool = False) -> Any:
     """Return the mean of `x` over `axis` (default: all), weighted by `weights`.
 
-    With `returned` the sum of the weights is returned, too.
+    Args:
+        x (Tensor | float | list | tuple): The array.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        weights (Tensor | float | list | tuple): The weights; None for equal ones. Default: None.
+        returned (bool): Whether the sum of the weights is returned, too. Default: False.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.average([1.0, 3.0], weights=[3.0, 1.0]).item()
-    1.5
+    Returns:
+        Tensor | tuple[Tensor, Tensor]: The means.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.average([1.0, 3.0], weights=[3.0, 1.0]).item()
+        1.5
     """
     value = asarray(x)
     value = value if value.dtype.is_floating else cast(value, D.float32)
@@ -266,7 +299,17 @@ def _spread(name: str) -> Any:
         return function(asarray(x), axis, ddof, keepdims)
 
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"Return `mycel.ops.{name}` of the array-like `x` over `axis`; see there for `ddof` and `keepdims`."
+    made.__doc__ = f"""Return `mycel.ops.{name}` of an array-like object over axes.
+
+    Args:
+        x (Tensor | float | list | tuple): The array.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        ddof (int): What is subtracted from the number of elements. Default: 0.
+        keepdims (bool): Whether reduced axes stay with size 1. Default: False.
+
+    Returns:
+        Tensor: The results.
+    """
     return export(made)
 
 
@@ -290,10 +333,18 @@ def _extreme(name: str, largest: bool) -> Any:
         return function(asarray(a), as_axis(axis), keepdims, initial=initial, where=None if where is True else where)
 
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = (
-        f"Return `mycel.ops.{function.__name__}` of the array-like `a` over `axis`; see there for `keepdims`, "
-        "`initial` and `where`."
-    )
+    made.__doc__ = f"""Return `mycel.ops.{function.__name__}` of an array-like object over axes.
+
+    Args:
+        a (Tensor | float | list | tuple): The array.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        keepdims (bool): Whether reduced axes stay with size 1. Default: False.
+        initial (float | None): One more value to choose from. Default: None.
+        where (Tensor | bool | list | tuple | None): Which elements count. Default: True.
+
+    Returns:
+        Tensor: The extremes.
+    """
     return export(made)
 
 
@@ -384,11 +435,20 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """Return the `n`-th differences of neighbours of `a` along `axis`.
 
-    `prepend` and `append` are put before and behind `a` first.
+    Args:
+        a (Tensor | float | list | tuple): The tensor.
+        n (int): How many times differences are taken. Default: 1.
+        axis (int): The axis. Default: -1.
+        prepend (Tensor | float | list | tuple): What is joined to the front first. Default: None.
+        append (Tensor | float | list | tuple): What is joined to the end first. Default: None.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.diff([1, 4, 9]).tolist()
-    [3, 5]
+    Returns:
+        Tensor: `n` elements less along the axis.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.diff([1, 4, 9]).tolist()
+        [3, 5]
     """
     ends = [None if v is None else asarray(v) for v in (prepend, append)]
     return ops.diff(asarray(a), arguments.integer("diff", "n", n, 0), as_axis(axis), *ends)
@@ -400,9 +460,19 @@ def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
 
     The values lie at `x`, or at distances of `dx`.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.trapz([1.0, 2.0, 3.0]).item()
-    4.0
+    Args:
+        y (Tensor | float | list | tuple): The values.
+        x (Tensor | float | list | tuple): The points; None for distances `dx`. Default: None.
+        dx (float): The distance of the points. Default: 1.0.
+        axis (int): The axis. Default: -1.
+
+    Returns:
+        Tensor: The integrals.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.trapz([1.0, 2.0, 3.0]).item()
+        4.0
     """
     if x is not None:
         return ops.trapz(asarray(y), asarray(x), dim=axis)
@@ -426,14 +496,24 @@ def polyval(p: Any, x: Any) -> Tensor:
 
 @export
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Tensor:
-    """Return the linear interpolation at `x` between points with ascending `xp` and values `fp`.
+    """Return the linear interpolation between points.
 
-    `left` and `right` are the values beyond the points, by default those of the first and the last
-    one.
+    Args:
+        x (Tensor | float | list | tuple): Where to interpolate.
+        xp (Tensor | list | tuple): The places of the points, ascending.
+        fp (Tensor | list | tuple): The values of the points.
+        left (float | None): The value beyond that end; None for that of the last point there.
+            Default: None.
+        right (float | None): The value beyond that end; None for that of the last point there.
+            Default: None.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.interp([0.5, 9.0], [0.0, 1.0], [0.0, 10.0]).tolist()
-    [5.0, 10.0]
+    Returns:
+        Tensor: The values, of the shape of `x`.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.interp([0.5, 9.0], [0.0, 1.0], [0.0, 10.0]).tolist()
+        [5.0, 10.0]
     """
     point, xs, ys = (v if v.dtype.is_floating else cast(v, D.float32) for v in (asarray(x), asarray(xp), asarray(fp)))
     if xs.ndim != 1 or xs.shape != ys.shape or not xs.shape[0]:
@@ -464,13 +544,26 @@ def cov(
 ) -> Tensor:
     """Return the covariances of the variables in `m` and `y` (rows, or columns without `rowvar`).
 
-    The divisor is the number of observations minus `ddof`, by default 0 with `bias`, else 1.
-    `fweights` and `aweights` weight observations, by integer frequencies and by importance. `dtype`
-    is the type of the result.
+    Args:
+        m (Tensor | float | list | tuple): Variables; None for none.
+        y (Tensor | float | list | tuple | None): More variables. Default: None.
+        rowvar (bool): Whether rows are variables instead of columns. Default: True.
+        bias (bool): Whether sums are divided by the number of observations instead of one less.
+            Default: False.
+        ddof (int | None): What is subtracted from the number of observations; None for 0 with
+            `bias`, else 1. Default: None.
+        fweights (Tensor | float | list | tuple): How many times each observation counts. Default:
+            None.
+        aweights (Tensor | float | list | tuple): How much each observation weighs. Default: None.
+        dtype (DType | None): The type of the result. Default: None.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.cov([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]).tolist()
-    [[1.0, -1.0], [-1.0, 1.0]]
+    Returns:
+        Tensor: (variables, variables).
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.cov([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]).tolist()
+        [[1.0, -1.0], [-1.0, 1.0]]
     """
     check_flags("cov", rowvar=rowvar)
     if m is None:
@@ -492,11 +585,20 @@ def cov(
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Return whether elements of `a` and `b` are close: |a - b| <= `atol` + `rtol` |b|.
 
-    With `equal_nan` NaN equals NaN.
+    Args:
+        a (Tensor | float | list | tuple): The tensor.
+        b (Tensor | float | list | tuple): The second array.
+        rtol (float): The tolerance relative to the second operand. Default: 1e-05.
+        atol (float): The absolute tolerance. Default: 1e-08.
+        equal_nan (bool): Whether NaN is close to NaN. Default: False.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.isclose([1.0], [1.0]).tolist()
-    [True]
+    Returns:
+        Tensor: Booleans.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.isclose([1.0], [1.0]).tolist()
+        [True]
     """
     check_flags("isclose", equal_nan=equal_nan)
     for parameter, value in (("rtol", rtol), ("atol", atol)):

@@ -40,20 +40,35 @@ def pad(
     reflect_type: str = "even",
     **kwargs: Any,
 ) -> Tensor:
-    """Return `arr` with elements added around it.
+    """Return an array with elements added around it.
 
-    `pad_width` is a number, a pair (before, after), or a pair for each axis, and so are
-    `constant_values` (mode "constant"), `end_values` ("linear_ramp": linear from there to the edge)
-    and `stat_length` ("maximum", "minimum", "mean", "median": of that many elements beside the
-    edge; None: all). "edge", "reflect", "symmetric" and "wrap" repeat elements; with `reflect_type`
-    "odd" the reflected elements are subtracted from twice the edge. "empty" pads with zeros. Means
-    of integers are rounded. Raises ValueError for other values of `mode`.
+    "empty" pads with zeros. Means of integers are rounded.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.pad([1, 2], 1).tolist()
-    [0, 1, 2, 0]
-    >>> mnp.pad([1.0, 2.0], (2, 0), "linear_ramp", end_values=3.0).tolist()
-    [3.0, 2.0, 1.0, 2.0]
+    Args:
+        arr (Tensor | float | list | tuple): The array.
+        pad_width (int | Sequence[Any]): A number, a pair (before, after), or a pair for each axis.
+        mode (str): "constant", "edge", "linear_ramp", "maximum", "minimum", "mean", "median",
+            "reflect", "symmetric", "wrap" or "empty", or a function. Default: "constant".
+        stat_length (int | Sequence[Any] | None): Of how many elements beside the edge the maximum,
+            minimum, mean or median is taken; None for all. Default: None.
+        constant_values (float | Sequence[Any]): The constant. Default: 0.
+        end_values (float | Sequence[Any]): What "linear_ramp" goes to. Default: 0.
+        reflect_type (str): "even", or "odd": the reflected elements are subtracted from twice the
+            edge. Default: "even".
+        **kwargs (Any): Options of a function.
+
+    Returns:
+        Tensor: The padded array.
+
+    Raises:
+        ValueError: For other values of `mode`.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.pad([1, 2], 1).tolist()
+        [0, 1, 2, 0]
+        >>> mnp.pad([1.0, 2.0], (2, 0), "linear_ramp", end_values=3.0).tolist()
+        [3.0, 2.0, 1.0, 2.0]
     """
     x = asarray(arr)
     arguments.one_of("pad", "mode", mode, _MODES)

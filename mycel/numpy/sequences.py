@@ -102,11 +102,19 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Tensor:
     """Return Pearson's correlation coefficients of the variables in `x` and `y`.
 
-    These are rows, or columns without `rowvar`. `dtype` is the type of the result.
+    Args:
+        x (Tensor | float | list | tuple): Variables; None for none.
+        y (Tensor | float | list | tuple | None): More variables. Default: None.
+        rowvar (bool): Whether rows are variables instead of columns. Default: True.
+        dtype (DType | None): The type of the result. Default: None.
 
-    >>> import mycel.numpy as mnp
-    >>> [round(v, 4) for v in mnp.corrcoef([1.0, 2.0, 4.0], [3.0, 2.0, 1.0])[0].tolist()]
-    [1.0, -0.982]
+    Returns:
+        Tensor: (variables, variables).
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> [round(v, 4) for v in mnp.corrcoef([1.0, 2.0, 4.0], [3.0, 2.0, 1.0])[0].tolist()]
+        [1.0, -0.982]
     """
     check_flags("corrcoef", rowvar=rowvar)
     spread = cov(_float(asarray(x)), None if y is None else _float(asarray(y)), rowvar)
@@ -120,12 +128,23 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> T
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Tensor:
     """Return the cross products of vectors of 2 or 3 numbers.
 
-    The vectors lie along `axisa` of `a`, `axisb` of `b` and `axisc` of the result, or along `axis`
-    of all three. A missing third number is 0; two vectors of 2 numbers give only the third number.
+    A missing third number is 0; two vectors of 2 numbers give only the third number.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.cross([1, 2, 3], [4, 5, 6]).tolist()
-    [-3, 6, -3]
+    Args:
+        a (Tensor | float | list | tuple): Vectors.
+        b (Tensor | float | list | tuple): Vectors.
+        axisa (int): The axis of the vectors of `a`. Default: -1.
+        axisb (int): The axis of the vectors of `b`. Default: -1.
+        axisc (int): The axis of the vectors of the result. Default: -1.
+        axis (int | None): Replaces the three. Default: None.
+
+    Returns:
+        Tensor: The products.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.cross([1, 2, 3], [4, 5, 6]).tolist()
+        [-3, 6, -3]
     """
     axisa, axisb, axisc = map(as_axis, (axis, axis, axis) if axis is not None else (axisa, axisb, axisc))
     for parameter, value in (("axisa", axisa), ("axisb", axisb), ("axisc", axisc)):
@@ -188,12 +207,22 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Te
     """Return slopes of sampled values along axes by central differences, one-sided of order
     `edge_order` (1 or 2) at the ends.
 
-    `varargs` is one distance for all axes, or for each axis a distance or the coordinates of its
-    points. The result is a list of tensors, or one tensor for one axis.
+    The result is a list of tensors, or one tensor for one axis.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.gradient([1, 2, 4, 7]).tolist()
-    [1.0, 1.5, 2.5, 3.0]
+    Args:
+        f (Tensor | float | list | tuple): The values.
+        *varargs (Tensor | float | list | tuple): One distance for all axes, or for each axis a
+            distance or the coordinates of its points.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        edge_order (int): 1 or 2. Default: 1.
+
+    Returns:
+        Tensor | list[Tensor]: The slopes; a list for several axes.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.gradient([1, 2, 4, 7]).tolist()
+        [1.0, 1.5, 2.5, 3.0]
     """
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2, not {edge_order!r}")

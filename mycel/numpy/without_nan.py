@@ -29,11 +29,20 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the sum of `a` over axes, with NaN counted as 0.
 
-    `axis`, `dtype` and `keepdims` are those of `sum`.
+    Args:
+        a (Tensor | float | list | tuple): The array.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        dtype (DType | None): The element type of the result; None for that of the input. Default:
+            None.
+        keepdims (bool): Whether reduced axes stay with size 1. Default: False.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.nansum([1.0, mnp.nan]).item()
-    1.0
+    Returns:
+        Tensor: The results.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.nansum([1.0, mnp.nan]).item()
+        1.0
     """
     x = asarray(a)
     return ops.nansum(x, axes_of("nansum", x, axis), bool(keepdims), dtype=dtype)
@@ -42,11 +51,20 @@ def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the mean over axes of the elements of `a` that are not NaN.
 
-    `axis`, `dtype` and `keepdims` are those of `mean`.
+    Args:
+        a (Tensor | float | list | tuple): The array.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        dtype (DType | None): The element type of the result; None for that of the input. Default:
+            None.
+        keepdims (bool): Whether reduced axes stay with size 1. Default: False.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.nanmean([1.0, mnp.nan]).item()
-    1.0
+    Returns:
+        Tensor: The results.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.nanmean([1.0, mnp.nan]).item()
+        1.0
     """
     x = asarray(a)
     return ops.nanmean(x, axes_of("nanmean", x, axis), bool(keepdims), dtype=dtype)
@@ -55,12 +73,19 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
 def nanmax(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the largest element of `a` over axes, ignoring NaN; NaN if there is no other.
 
-    `axis` is an axis or several (default: all); `keepdims` keeps them with size 1. `dtype` is the
-    type of the result.
+    Args:
+        a (Tensor | float | list | tuple): The array.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        dtype (DType | None): The type of the result. Default: None.
+        keepdims (bool): Whether reduced axes stay with size 1. Default: False.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.nanmax([1.0, mnp.nan]).item()
-    1.0
+    Returns:
+        Tensor: The results.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.nanmax([1.0, mnp.nan]).item()
+        1.0
     """
     return _nan_extreme(a, axis, dtype, keepdims, ops.amax, -float("inf"))
 
@@ -68,11 +93,20 @@ def nanmax(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
 def nanmin(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the smallest element of `a` over axes, ignoring NaN; NaN if there is no other.
 
-    `axis`, `dtype` and `keepdims` are those of `nanmax`.
+    Args:
+        a (Tensor | float | list | tuple): The array.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        dtype (DType | None): The element type of the result; None for that of the input. Default:
+            None.
+        keepdims (bool): Whether reduced axes stay with size 1. Default: False.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.nanmin([1.0, mnp.nan]).item()
-    1.0
+    Returns:
+        Tensor: The results.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.nanmin([1.0, mnp.nan]).item()
+        1.0
     """
     return _nan_extreme(a, axis, dtype, keepdims, ops.amin, float("inf"))
 
@@ -89,12 +123,22 @@ def _nan_extreme(a: Any, axis: Any, dtype: Any, keepdims: bool, function: Any, l
 def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
     """Return the variance over axes of the elements of `a` that are not NaN.
 
-    The squared deviations are divided by their number minus `ddof`. `axis`, `dtype` and `keepdims`
-    are those of `mean`.
+    Args:
+        a (Tensor | float | list | tuple): The array.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        dtype (DType | None): The element type of the result; None for that of the input. Default:
+            None.
+        ddof (int): What is subtracted from the number that squared deviations are divided by.
+            Default: 0.
+        keepdims (bool): Whether reduced axes stay with size 1. Default: False.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.nanvar([1.0, 3.0, mnp.nan]).item()
-    1.0
+    Returns:
+        Tensor: The results.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.nanvar([1.0, 3.0, mnp.nan]).item()
+        1.0
     """
     degrees = ddof if isinstance(ddof, (bool, Tensor)) else arguments.number("nanvar", "ddof", ddof)
     x, keepdims = as_kind(asarray(a), dtype), bool(keepdims)
@@ -108,10 +152,21 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims:
 def nanstd(a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
     """Return the square root of `nanvar`.
 
-    `a`, `axis`, `dtype`, `ddof` and `keepdims` are those of `nanvar`.
+    Args:
+        a (Tensor | float | list | tuple): The array.
+        axis (int | tuple[int, ...] | None): The axes; None for all. Default: None.
+        dtype (DType | None): The element type of the result; None for that of the input. Default:
+            None.
+        ddof (int): What is subtracted from the number that squared deviations are divided by.
+            Default: 0.
+        keepdims (bool): Whether reduced axes stay with size 1. Default: False.
 
-    >>> import mycel.numpy as mnp
-    >>> mnp.nanstd([1.0, 3.0, mnp.nan]).item()
-    1.0
+    Returns:
+        Tensor: The results.
+
+    Examples:
+        >>> import mycel.numpy as mnp
+        >>> mnp.nanstd([1.0, 3.0, mnp.nan]).item()
+        1.0
     """
     return root(nanvar(a, axis, dtype, ddof, keepdims), 2)

@@ -208,6 +208,17 @@ _COMPUTE: dict[str, Callable[..., Tensor]] = {
 }
 
 
+_SIZE = """n (int | None): The size to which the axis is cut or padded first; None to leave it.
+            Default: None."""
+_SIZES = """s (int | Sequence[int] | None): The sizes to which the axes are cut or padded first: those in
+            `dim`, or the last ones; None to leave them. Default: None."""
+_AXIS = "dim (int): The axis. Default: -1."
+_AXES = {
+    "2": "dim (Sequence[int]): The two axes. Default: (-2, -1).",
+    "n": "dim (int | Sequence[int] | None): The axes; None for all, or as many as `s` has. Default: None.",
+}
+
+
 def _define(kind: str) -> tuple[Callable[..., Tensor], ...]:
     compute = _COMPUTE[kind]
 
@@ -225,20 +236,27 @@ def _define(kind: str) -> tuple[Callable[..., Tensor], ...]:
     for function, name in ((one, kind), (two, kind + "2"), (several, kind + "n")):
         function.__name__ = function.__qualname__ = name
         shape = "(4,)" if function is one else "(2, 4)"
-        sizes = (
-            "`n` is the size to which the axis is cut or padded first."
-            if function is one
-            else "`s` has the sizes to which the axes are cut or padded first: those in `dim`, or the last ones."
-        )
         function.__doc__ = f"""{_HEADS[name]}
 
-    {sizes}
-    `norm` is "backward" (the default), "forward" or "ortho". Raises ShapeError for axes that are
-    out of range, and ValueError for an unknown `norm`.
+    Args:
+        input (Tensor): The tensor.
+        {_SIZE if function is one else _SIZES}
+        {_AXIS if function is one else _AXES[name.removeprefix(kind)]}
+        norm (str | None): "backward", which divides the inverse by the number of elements, "forward",
+            which divides the transform, or "ortho", which divides both by its root; None for
+            "backward". Default: None.
 
-    >>> import mycel as ms
-    >>> ms.ops.{name}(ms.ops.ones({shape})).ndim
-    {1 if function is one else 2}
+    Returns:
+        Tensor: The transform, of the input's shape but for the sizes that are given, or halved.
+
+    Raises:
+        ShapeError: For axes that are out of range.
+        ValueError: For an unknown `norm`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.{name}(ms.ops.ones({shape})).ndim
+        {1 if function is one else 2}
     """
     return one, two, several
 

@@ -311,9 +311,10 @@ def _describe(function: Any, name: str, summary: str, place: str, expected: str)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{summary}
 
-    >>> import mycel as ms
-    >>> ms.ops.{name}({place}).tolist()
-    {expected}
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.{name}({place}).tolist()
+        {expected}
     """
 
 
@@ -347,6 +348,18 @@ tensor_scatter_max = _tensor_scatter("max")
 tensor_scatter_min = _tensor_scatter("min")
 
 
+_LISTED = """
+
+    Args:
+        input_x (Parameter): The parameter.
+        indices (Tensor): The positions, as the rows of int32 or int64, (..., axes).
+        updates (Tensor): What is written, of shape ``indices.shape[:-1] + input_x.shape[axes:]``.
+        use_locking (bool): Has no effect. Default: False.
+
+    Returns:
+        Tensor: The parameter."""
+
+
 def _in_place(name: str, kind: str, by_rows: bool) -> Any:
     def write_rows(input_x: Any, indices: Any, updates: Any) -> Tensor:
         index = cast_index(name, indices)
@@ -359,11 +372,13 @@ def _in_place(name: str, kind: str, by_rows: bool) -> Any:
         return write_rows(input_x, indices, updates)
 
     function = write_rows if by_rows else write_nd
-    what = "rows (axis 0) at `indices`" if by_rows else "positions that are the rows of `indices`"
-    summary = (
-        f"Write to a parameter in place: `input_x` is {_WORDS[kind]} `updates` at the {what}.\n\n"
-        "    Returns the parameter."
-    )
+    if by_rows:
+        summary = (
+            f"Write to a parameter in place: `input_x` is {_WORDS[kind]} `updates` at the rows (axis 0) at "
+            "`indices`.\n\n    Returns the parameter."
+        )
+    else:
+        summary = f"Write to a parameter in place: it is {_WORDS[kind]} the updates at given positions.{_LISTED}"
     place = f"ms.Parameter(ms.Tensor([1.0, 2.0])), ms.Tensor({'[1]' if by_rows else '[[1]]'}), ms.Tensor([3.0])"
     _describe(function, name, summary, place, _shown(kind))
     return function

@@ -53,9 +53,16 @@ _FORMAT = 1
 class Machine:
     """The measured limits of a machine.
 
-    `bandwidth` is bytes a second for each of `sizes` (bytes), and `peak` floating-point operations
-    a second, both by number of threads. `overhead` is the fixed cost in nanoseconds of a step on
-    one thread, `shared_overhead` of a step that all threads share.
+    Args:
+        name (str): Its name.
+        threads (int): The number of threads.
+        sizes (tuple[int, ...]): Sizes in bytes.
+        bandwidth (dict[int, tuple[float, ...]]): Bytes a second for each of `sizes`, by number of
+            threads.
+        peak (dict[int, float]): Floating-point operations a second, by number of threads.
+        overhead (float): The fixed cost in nanoseconds of a step on one thread. Default: 0.0.
+        shared_overhead (float): The same of a step that all threads share. Default: 0.0.
+        details (dict[str, Any]): What else is known of it.
     """
 
     name: str

@@ -20,12 +20,17 @@ _DEFAULTS = {"start_step": -1, "stop_step": -1}
 
 
 class DynamicProfilerMonitor(Callback):
-    """A callback that profiles the steps that the file ``profiler_config.json`` in `cfg_path`
-    names: ``{"start_step": 10, "stop_step": 12}``.
+    """A callback that profiles the training steps that a file names.
 
-    The file is made if there is none, and looked at again at most every `poll_interval` seconds, so
-    that it can be edited while the training runs. Profiles are written under `output_path`. In a
-    hand-written loop, call `step` at the end of each step.
+    In a hand-written loop, call `step` at the end of each step.
+
+    Args:
+        cfg_path (str | None): The folder of the file ``profiler_config.json``, such as
+            ``{"start_step": 10, "stop_step": 12}``. Default: None.
+        output_path (str): The folder of the profiles. Default: "./dyn_profile_data".
+        poll_interval (float): After how many seconds the file is looked at again, so that it can be
+            edited while the training runs; it is made if there is none. Default: 2.
+        **kwargs (Any): Has no effect, which is logged.
     """
 
     def __init__(

@@ -24,14 +24,20 @@ class ProfilerAction(Enum):
 class schedule:
     """A plan of the steps to profile.
 
-    It skips `skip_first` steps and then repeats a cycle: `wait` steps without profiling, `warmup`
-    steps whose profile is discarded, `active` steps that are profiled. There are `repeat` cycles; 0
-    means without end. An instance gives the `ProfilerAction` of a step's number. Values that are
-    not whole numbers in range are replaced by the defaults, with a warning, as in MindSpore.
+    An instance gives the `ProfilerAction` of a step's number. Values that are not whole numbers in
+    range are replaced by the defaults, with a warning, as in MindSpore.
 
-    >>> plan = schedule(wait=1, warmup=1, active=2, repeat=1)
-    >>> [plan(step).name for step in range(5)]
-    ['NONE', 'WARM_UP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
+    Args:
+        wait (int): How many training steps of a cycle are not profiled.
+        active (int): How many are profiled.
+        warmup (int): How many are profiled, but discarded. Default: 0.
+        repeat (int): How many cycles; 0 for without end. Default: 0.
+        skip_first (int): How many training steps come before the first cycle. Default: 0.
+
+    Examples:
+        >>> plan = schedule(wait=1, warmup=1, active=2, repeat=1)
+        >>> [plan(step).name for step in range(5)]
+        ['NONE', 'WARM_UP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
     """
 
     def __init__(self, *, wait: int, active: int, warmup: int = 0, repeat: int = 0, skip_first: int = 0) -> None:

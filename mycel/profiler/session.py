@@ -143,28 +143,41 @@ class _Session:
 class profile(_Session):
     """MindSpore's profile of a block or a loop.
 
-    Without a `schedule` everything is recorded from the start to the end; with one, `step` says
-    when a step of the loop ends. When something has been recorded `on_trace_ready` is called with
-    this object, whose `result` has the kernels, lines, phases and memory (`mycel.profile`);
-    `tensorboard_trace_handler` writes them into files. `start_profile` begins at once, not at
-    `start`.
-
     The other options have no effect, and are logged as such where they ask for something that is
-    not there. `with_stack`, `profile_memory`, `data_process` and `record_shapes` name what is
-    always noted. `activities`, `parallel_strategy`, `hbm_ddr`, `pcie`, `sync_enable` and
-    `experimental_config` are for other hardware.
+    not there.
 
-    >>> import mycel as ms
-    >>> from mycel.profiler import profile, schedule
-    >>> counts = []
-    >>> plan = schedule(wait=1, active=1, repeat=1)
-    >>> count = lambda p: counts.append(len(p.result.kernels))
-    >>> with profile(schedule=plan, on_trace_ready=count) as prof:
-    ...     for _ in range(3):
-    ...         y = ms.Tensor([1.0]) * 2
-    ...         prof.step()
-    >>> counts
-    [1]
+    Args:
+        activities (Iterable[ProfilerActivity] | None): Are for other hardware. Default: None.
+        with_stack (bool): Name what is always noted. Default: False.
+        profile_memory (bool): Name what is always noted. Default: False.
+        data_process (bool): Name what is always noted. Default: False.
+        parallel_strategy (bool): Are for other hardware. Default: False.
+        start_profile (bool): Begins at once, not at `start`. Default: True.
+        hbm_ddr (bool): Are for other hardware. Default: False.
+        pcie (bool): Are for other hardware. Default: False.
+        sync_enable (bool): Are for other hardware. Default: True.
+        record_shapes (bool): Name what is always noted. Default: False.
+        schedule (Callable[[int], ProfilerAction] | None): Without a `schedule` everything is
+            recorded from the start to the end; with one, `step` says when a step of the loop ends.
+            Default: None.
+        on_trace_ready (Callable[..., Any] | None): When something has been recorded
+            `on_trace_ready` is called with this object, whose `result` has the kernels, lines,
+            phases and memory (`mycel.profile`); `tensorboard_trace_handler` writes them into files.
+            Default: None.
+        experimental_config (_ExperimentalConfig | None): Are for other hardware. Default: None.
+
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.profiler import profile, schedule
+        >>> counts = []
+        >>> plan = schedule(wait=1, active=1, repeat=1)
+        >>> count = lambda p: counts.append(len(p.result.kernels))
+        >>> with profile(schedule=plan, on_trace_ready=count) as prof:
+        ...     for _ in range(3):
+        ...         y = ms.Tensor([1.0]) * 2
+        ...         prof.step()
+        >>> counts
+        [1]
     """
 
     def __init__(
@@ -221,8 +234,12 @@ class Profiler(_Session):
     ) -> None:
         """End the profile if it has not ended, and write its files.
 
-        With `offline_path` see `offline_analyse`. `pretty` indents the trace, `step_list` has the
-        numbers of the steps to write (by default all). `mode` "async" is the same as "sync".
+        Args:
+            offline_path (str | None): A folder, for `offline_analyse`. Default: None.
+            pretty (bool): Whether the trace is indented. Default: False.
+            step_list (Sequence[int] | None): The numbers of the training steps to write; None for
+                all. Default: None.
+            mode (str): "async" is the same as "sync". Default: "sync".
         """
         arguments.one_of("analyse", "mode", mode, ("sync", "async"))
         if offline_path is not None:
@@ -244,10 +261,14 @@ class Profiler(_Session):
         step_list: Sequence[int] | None = None,
         data_simplification: bool = True,
     ) -> None:
-        """Say in the log whether there is a profile under `path`, which was analysed when it was
+        """Say in the log whether there is a profile in a folder, which was analysed when it was
         written, or an error, that there is none.
 
-        `pretty`, `step_list` and `data_simplification` have no effect, which is logged.
+        Args:
+            path (str): The folder.
+            pretty (bool): Has no effect, which is logged. Default: False.
+            step_list (Sequence[int] | None): Has no effect, which is logged. Default: None.
+            data_simplification (bool): Has no effect, which is logged. Default: True.
         """
         unused(
             "offline_analyse",
@@ -289,14 +310,15 @@ def analyse(
     """Do what `Profiler.offline_analyse` does for the profiles under a path.
 
     Args:
-        profiler_path: The folder.
-        max_process_number: Has no effect, as the others.
-        pretty: Whether traces would be indented.
-        step_list: The steps that would be analysed.
-        data_simplification: Whether what was recorded would be removed.
+        profiler_path (str): The folder.
+        max_process_number (int): Has no effect, as the others. Default: 1.
+        pretty (bool): Whether traces would be indented. Default: False.
+        step_list (Sequence[int] | None): The steps that would be analysed. Default: None.
+        data_simplification (bool): Whether what was recorded would be removed. Default: True.
 
-    >>> import mycel as ms, tempfile
-    >>> ms.profiler.analyse(tempfile.mkdtemp())
+    Examples:
+        >>> import mycel as ms, tempfile
+        >>> ms.profiler.analyse(tempfile.mkdtemp())
     """
     _look("analyse", profiler_path)
 
@@ -342,10 +364,16 @@ def tensorboard_trace_handler(
     analyse_flag: bool = True,
     async_mode: bool = False,
 ) -> Callable[[Any], None]:
-    """Return a handler for `on_trace_ready` that writes a profile's files under `dir_name` (by
-    default "./data"), in a folder named after `worker_name`.
+    """Return a handler for `on_trace_ready` that writes a profile's files.
 
-    `analyse_flag` and `async_mode` change nothing: writing is quick.
+    Args:
+        dir_name (str | None): The folder; None for "./data". Default: None.
+        worker_name (str | None): What the folder in it is named after. Default: None.
+        analyse_flag (bool): Changes nothing: writing is quick. Default: True.
+        async_mode (bool): Changes nothing: writing is quick. Default: False.
+
+    Returns:
+        Callable[[Any], None]: The handler.
     """
     arguments.optional("tensorboard_trace_handler", "dir_name", dir_name, (str, os.PathLike), "a path")
     unused(

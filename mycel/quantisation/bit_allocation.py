@@ -44,19 +44,31 @@ class Mixed:
 
 
 def mixed_bits(net: Any, data: Any, *, mean: float, choices: Sequence[int] = (8, 4, 2)) -> Mixed:
-    """Return bits for the weights of each layer of a network, `mean` bits a weight at most.
+    """Return bits for the weights of each layer of a network.
 
-    `net` and `data` are as for `quantise`, whose `weight_bits` takes the result's `bits`. `choices`
-    are the numbers of bits that layers may have, from 2 to 8. Raises ValueError for a mean below
-    the fewest of these.
+    Args:
+        net (Cell): A Cell or function of tensors, as for `quantise`, whose `weight_bits` takes the
+            result's `bits`.
+        data (Any): Batches, as for `quantise`.
+        mean (float): The bits a weight at most, over all weights.
+        choices (Sequence[int]): The numbers of bits that layers may have, from 2 to 8. Default: (8,
+            4, 2).
 
-    >>> import mycel as ms
-    >>> from mycel.quantisation import mixed_bits, quantise
-    >>> net = ms.nn.SequentialCell(ms.nn.Dense(16, 32), ms.nn.ReLU(), ms.nn.Dense(32, 4))
-    >>> x = ms.ops.rand(8, 16)
-    >>> found = mixed_bits(net, x, mean=6)
-    >>> len(found.bits), quantise(net, x, weight_bits=found.bits).report.bits == list(found.bits)
-    (2, True)
+    Returns:
+        Mixed: The bits of each layer.
+
+    Raises:
+        ValueError: For a mean below the fewest of these.
+
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.quantisation import mixed_bits, quantise
+        >>> net = ms.nn.SequentialCell(ms.nn.Dense(16, 32), ms.nn.ReLU(), ms.nn.Dense(32, 4))
+        >>> x = ms.ops.rand(8, 16)
+        >>> found = mixed_bits(net, x, mean=6)
+        >>> len(found.bits), quantise(net, x, weight_bits=found.bits).report.bits == list(
+        ...     found.bits)
+        (2, True)
     """
     levels = sorted(set(choices), reverse=True)
     if not levels or any(type(b) is not int or not 2 <= b <= 8 for b in levels):

@@ -34,16 +34,30 @@ LEAST = 2.0**-100
 
 
 def fake_quant(x: Tensor, scale: Tensor, zero_point: Tensor, low: int = -128, high: int = 127) -> Tensor:
-    """Return `x` rounded to the steps from `low` to `high` of a scale, in floats.
+    """Return values rounded to what integers from `low` to `high` stand for by a scale.
 
-    `scale` and `zero_point` broadcast against `x`, and have its type, float32 or float64. The
-    cotangent of `x` passes where its step was not clipped; `scale` and `zero_point` have those of
-    learned steps (Esser et al., 2020). Raises ValueError where `low` is not below `high`.
+    The cotangent of `x` passes where its integer was not clipped; `scale` and `zero_point` have
+    those of learned step sizes (Esser et al., 2020).
 
-    >>> import mycel as ms
-    >>> from mycel.quantisation import fake_quant
-    >>> fake_quant(ms.Tensor([0.3, 0.9, 9.0]), ms.Tensor(0.5), ms.Tensor(0.0), -4, 3).asnumpy()
-    array([0.5, 1. , 1.5], dtype=float32)
+    Args:
+        x (Tensor): The values.
+        scale (Tensor): The scale, which broadcasts against `x` and has its type, float32 or
+            float64.
+        zero_point (Tensor): The zero point, likewise.
+        low (int): The least integer. Default: -128.
+        high (int): The greatest integer. Default: 127.
+
+    Returns:
+        Tensor: The values as floats, of the shape of `x`.
+
+    Raises:
+        ValueError: If `low` is not below `high`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.quantisation import fake_quant
+        >>> fake_quant(ms.Tensor([0.3, 0.9, 9.0]), ms.Tensor(0.5), ms.Tensor(0.0), -4, 3).asnumpy()
+        array([0.5, 1. , 1.5], dtype=float32)
     """
     return eager.apply(FAKE_QUANT, x, scale, zero_point, low=low, high=high, ties="even")
 

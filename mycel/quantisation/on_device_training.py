@@ -62,36 +62,47 @@ def learning(
 
     It is what a device trains: the forward pass is that of a network of integers, of which a
     training step keeps bytes, and gradients pass straight through the rounding, as through the same
-    operations of floats. Parameters that are not trained are constants of 8 bits. The network has
-    parameters of its own, with the names and values of those of `net` that are trained.
+    operations of floats. Parameters that are not trained are constants of 8 bits. Values beyond the
+    range that was observed are clipped, and have no gradient where they are computed in floats.
+    Where a ReLU gives 0 or less than half the scale, the gradient is 0.
 
-    * `net`: a Cell, which stays as it is; it is taken as it is outside of training.
-    * `data`: batches like those of use, on which ranges of values are observed, as `quantise` takes
-      them.
-    * `trained`: parameters of `net` that are trained: weights, biases or both of any layers.
-    * `method`, `percentile`, `per_channel` and `rounding`: as for `quantise`.
-    * `round_trained`: whether trained weights are rounded to 8 bits, by the magnitudes that they
-      have by then, so that their layers are computed with integers too; else those stay in floats.
+    Args:
+        net (Cell): A Cell, which stays as it is; it is taken as it is outside of training.
+        data (Any): Batches like those of use, on which ranges of values are observed, as `quantise`
+            takes them.
+        trained (Sequence[Parameter]): Parameters of `net` that are trained: weights, biases or both
+            of any layers.
+        method (str): As for `quantise`. Default: "minmax".
+        percentile (float): As for `quantise`. Default: 99.99.
+        per_channel (bool): As for `quantise`. Default: True.
+        rounding (str): As for `quantise`. Default: "single".
+        round_trained (bool): Whether trained weights are rounded to 8 bits, by the magnitudes that
+            they have by then, so that their layers are computed with integers too; else those stay
+            in floats. Default: True.
 
-    Values beyond the range that was observed are clipped, and have no gradient where they are
-    computed in floats. Where a ReLU gives 0 or less than half a step, the gradient is 0.
+    Returns:
+        Learning: The network, which has parameters of its own, with the names and values of those
+            of `net` that are trained.
 
-    Raises TypeError and ValueError for parameters that are none of `net` or are none of float32,
-    Unsupported where nothing is computed with integers, and as `quantise` does.
+    Raises:
+        TypeError, ValueError: For parameters that are none of `net` or are none of float32.
+        Unsupported: Where nothing is computed with integers, and as `quantise` does.
 
-    >>> import mycel as ms
-    >>> from mycel.quantisation import learning
-    >>> net = ms.nn.SequentialCell(ms.nn.Dense(4, 8), ms.nn.ReLU(), ms.nn.Dense(8, 2))
-    >>> x = ms.ops.rand(16, 4)
-    >>> small = learning(net, x, [net[0].bias, net[2].weight])
-    >>> [p.name for p in small.trainable_params()], bool(ms.ops.abs(small(x) - net(x)).max() < 0.05)
-    (['0.bias', '2.weight'], True)
-    >>> update = ms.nn.SGD(small.trainable_params(), 0.1)
-    >>> step = ms.value_and_grad(lambda x: (small(x) ** 2).mean(), None, update.parameters)
-    >>> before, gradients = step(x)
-    >>> done = update(gradients)
-    >>> bool(step(x)[0] < before)
-    True
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.quantisation import learning
+        >>> net = ms.nn.SequentialCell(ms.nn.Dense(4, 8), ms.nn.ReLU(), ms.nn.Dense(8, 2))
+        >>> x = ms.ops.rand(16, 4)
+        >>> small = learning(net, x, [net[0].bias, net[2].weight])
+        >>> [p.name for p in small.trainable_params()], bool(ms.ops.abs(small(x) - net(x)).max(
+        ...     ) < 0.05)
+        (['0.bias', '2.weight'], True)
+        >>> update = ms.nn.SGD(small.trainable_params(), 0.1)
+        >>> step = ms.value_and_grad(lambda x: (small(x) ** 2).mean(), None, update.parameters)
+        >>> before, gradients = step(x)
+        >>> done = update(gradients)
+        >>> bool(step(x)[0] < before)
+        True
     """
     arguments.one_of("learning", "rounding", rounding, ROUNDINGS)
     arguments.flag("learning", "round_trained", round_trained)

@@ -80,40 +80,56 @@ def quantise(
 ) -> Quantised:
     """Return a network that computes with integers what a trained network computes with floats.
 
-    * `net`: a Cell or function of tensors, which stays as it is.
-    * `data`: batches like those of use, on which ranges of values are observed: a tensor or array,
-      a list of batches, or a dataset. A batch is a tensor, or a tuple of all arguments. Sizes of
-      batches stay open, but for batches of one row where the network decides by that.
-    * `bits`: those of values, from 2 to 8; `weight_bits`: those of weights (None: the same;
-      several: those of each layer, as `mixed_bits` gives).
-    * `method`: how a range follows from what is observed: "minmax", "percentile" (`percentile` is
-      the share that is kept), "mse" or "kl".
-    * `per_channel`: whether each channel of weights has a scale of its own.
-    * `symmetric`: whether values have the zero point 0, as weights always do.
-    * `rounding`: "single", or "double" for the bits of TFLite's kernels.
-    * `integer_ends`: whether inputs and outputs are integers as well (`Quantised.quantised_input`).
-    * `equalise`: whether channels of neighbouring layers are scaled to use steps equally well.
-    * `weights`: how weights are rounded: to the "nearest" step, or so that results on `data` change
-      least, by "adaround" or "gptq"; layers of several groups always to the nearest.
-    * `correct_biases`: whether biases take back what rounding weights changes in the mean.
-    * `measure`: a function of a network that gives how good it is, of which more is better, and
-      `at_least` what is asked of it.
-    * `faster_than`: how many times as fast as `net` the result must be on the first batch, when
-      both are compiled.
-
     Recurrent layers have products of integers, of weights in 8 bits or fewer with states in 8 bits,
     and gates in floats. Those by ReLU, or whose first states are given, stay in floats.
 
-    Raises Refused, with what was measured, where the result is worse or slower than asked for;
-    Unsupported and CompileError for networks that are no graph; ValueError for other arguments.
+    Args:
+        net (Cell | Callable[..., Any]): A Cell or function of tensors, which stays as it is.
+        data (Any): Batches like those of use, on which ranges of values are observed: a tensor or
+            array, a list of batches, or a dataset. A batch is a tensor, or a tuple of all
+            arguments. Sizes of batches stay open, but for batches of one row where the network
+            decides by that.
+        bits (int): Bits of values, from 2 to 8. Default: 8.
+        weight_bits (int | Sequence[int] | None): Bits of weights; None for the same; several for
+            those of each layer, as `mixed_bits` gives. Default: None.
+        method (str): How a range follows from what is observed: "minmax", "percentile", "mse" or
+            "kl". Default: "minmax".
+        percentile (float): The share that is kept by "percentile". Default: 99.99.
+        per_channel (bool): Whether each channel of weights has a scale of its own. Default: True.
+        symmetric (bool): Whether values have the zero point 0, as weights always do. Default:
+            False.
+        rounding (str): "single", or "double" for the bits of TFLite's kernels. Default: "single".
+        integer_ends (bool): Whether inputs and outputs are integers as well
+            (`Quantised.quantised_input`). Default: False.
+        equalise (bool): Whether channels of neighbouring layers are scaled to use their integers
+            equally well. Default: False.
+        weights (str): How weights are rounded: to the "nearest" integer, or so that results on
+            `data` change least, by "adaround" or "gptq"; layers of several groups always to the
+            nearest. Default: "nearest".
+        correct_biases (bool): Whether biases take back what rounding weights changes in the mean.
+            Default: False.
+        measure (Callable[[Any], float] | None): A function of a network that gives how good it is,
+            of which more is better. Default: None.
+        at_least (float | None): What is asked of `measure`. Default: None.
+        faster_than (float | None): How many times as fast as `net` the result must be on the first
+            batch, when both are compiled. Default: None.
 
-    >>> import mycel as ms
-    >>> from mycel.quantisation import quantise
-    >>> net = ms.nn.Dense(4, 2)
-    >>> x = ms.ops.rand(16, 4)
-    >>> small = quantise(net, x)
-    >>> bool(ms.ops.abs(small(x) - net(x)).max() < 0.03), small.report.floats
-    (True, [])
+    Returns:
+        Quantised: The network of integers.
+
+    Raises:
+        Refused: Where the result is worse or slower than asked for, with what was measured.
+        Unsupported, CompileError: For networks that are no graph.
+        ValueError: For other arguments.
+
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.quantisation import quantise
+        >>> net = ms.nn.Dense(4, 2)
+        >>> x = ms.ops.rand(16, 4)
+        >>> small = quantise(net, x)
+        >>> bool(ms.ops.abs(small(x) - net(x)).max() < 0.03), small.report.floats
+        (True, [])
     """
     wanted = bits if weight_bits is None else tuple(weight_bits) if isinstance(weight_bits, Sequence) else weight_bits
     given = Choice(bits, wanted, method, percentile, per_channel, symmetric, rounding, integer_ends)

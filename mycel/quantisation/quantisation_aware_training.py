@@ -34,28 +34,40 @@ def quantisation_aware(
 ) -> Cell:
     """Return `net` with dense layers and convolutions that round what they read and their weights.
 
-    Layers are replaced in `net` itself, which keeps its parameters and gets ranges of values. After
-    training, `quantise` makes a network of integers of it.
+    After training, `quantise` makes a network of integers of it.
 
-    * `weight_bits`, `act_bits`: bits of weights and of values, from 2 to 8.
-    * `quant_delay`: the number of batches before anything is rounded.
-    * `bn_fold`: whether normalisations are folded into the layers before them: those next to each
-      other in a `SequentialCell`, and those of `Conv2dBnAct` and `DenseBnAct`. Others stay layers
-      of their own, and fold when the network becomes integers.
-    * `freeze_bn`: the number of batches after which folded normalisations use moving statistics.
-    * `per_channel`, `symmetric`, `narrow_range`: a flag for values and one for weights, or one for
-      both: whether each channel has a range, whether the zero point is 0, and whether the lowest
-      step is left out. Values have one range, and weights are symmetric, as integers need it.
-    * `decay`: the weight of former batches in the ranges of values.
+    Args:
+        net (Cell): The network, whose layers are replaced in itself; it keeps its parameters and
+            gets ranges of values.
+        weight_bits (int): Bits of weights, from 2 to 8. Default: 8.
+        act_bits (int): Bits of values, from 2 to 8. Default: 8.
+        quant_delay (int): The number of batches before anything is rounded. Default: 0.
+        bn_fold (bool): Whether normalisations are folded into the layers before them: those next to
+            each other in a `SequentialCell`, and those of `Conv2dBnAct` and `DenseBnAct`. Others
+            stay layers of their own, and fold when the network becomes integers. Default: True.
+        freeze_bn (int): The number of batches after which folded normalisations use moving
+            statistics. Default: 10000000.
+        per_channel (Pair): Whether each channel has a range: a flag for values and one for weights,
+            or one for both. Values have one range, as integers need it. Default: (False, True).
+        symmetric (Pair): Whether the zero point is 0, likewise. Weights are symmetric, as integers
+            need it. Default: (False, True).
+        narrow_range (Pair): Whether the least integer is left out, likewise. Default: (False,
+            True).
+        decay (float): The weight of former batches in the ranges of values. Default: 0.99.
 
-    Raises TypeError or ValueError for arguments that mean nothing, and for a network without layers
-    that round.
+    Returns:
+        Cell: `net` itself.
 
-    >>> import mycel as ms
-    >>> from mycel.quantisation import quantisation_aware
-    >>> net = quantisation_aware(ms.nn.SequentialCell(ms.nn.Dense(4, 2)), weight_bits=4)
-    >>> type(net[0]).__name__, net(ms.ops.ones((1, 4))).shape
-    ('RoundedLayer', (1, 2))
+    Raises:
+        TypeError, ValueError: For arguments that mean nothing, and for a network without layers
+            that round.
+
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.quantisation import quantisation_aware
+        >>> net = quantisation_aware(ms.nn.SequentialCell(ms.nn.Dense(4, 2)), weight_bits=4)
+        >>> type(net[0]).__name__, net(ms.ops.ones((1, 4))).shape
+        ('RoundedLayer', (1, 2))
     """
     if not isinstance(net, Cell):
         raise TypeError(f"quantisation_aware: net must be a Cell, not {net!r:.80}")

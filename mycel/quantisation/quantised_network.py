@@ -30,10 +30,16 @@ Array = np.ndarray[Any, Any]
 class Report:
     """The report on a quantised network.
 
-    `floats` are the operations that stayed in floats although they were asked for, with the reason;
-    `bytes` are those of the constants, `float_bytes` those of the network before. `measure`,
-    `float_measure` and `speed` are what was measured, None where nothing was. `bits` are those of
-    the weights of each layer, in their order.
+    Args:
+        bytes (int): The bytes of the constants.
+        float_bytes (int): Those of the network before.
+        floats (list[str]): The operations that stayed in floats although they were asked for, with
+            the reason.
+        bits (list[int]): The bits of the weights of each layer, in their order.
+        measure (float | None): How good the network is, None where nothing was measured. Default:
+            None.
+        float_measure (float | None): How good the network of floats is, likewise. Default: None.
+        speed (float | None): How many times as fast it became, likewise. Default: None.
     """
 
     bytes: int
@@ -48,11 +54,14 @@ class Report:
 class Quantised(LoadedGraph):
     """A network of integers, which runs, compiles, exports and is built for devices as any Cell.
 
-    `report` says what became of it. `input_scales` and `output_scales` have the scales of inputs
-    and outputs that are integers, by number; there are some with ``integer_ends=True`` only.
-    `simulated` is the network of floats that rounds as this one does, for comparison.
+    `input_scales` and `output_scales` have the scales of inputs and outputs that are integers, by
+    number; there are some with ``integer_ends=True`` only.
 
-    It is made of the `model` of floats and what became of its graph, `lowered`.
+    Args:
+        model (Model): The graph of floats.
+        lowered (Lowered): What became of it.
+        simulated (LoadedGraph): The network of floats that rounds as this one does, for comparison.
+        report (Report): What became of its operations.
     """
 
     def __init__(self, model: Model, lowered: Lowered, simulated: LoadedGraph, report: Report) -> None:

@@ -53,25 +53,36 @@ def quantise_weights(
 ) -> Quantised:
     """Return a network whose weights have few bits.
 
-    * `net`, `data`: as for `quantise`; values of `data` count for "gptq" only, else their types.
-    * `bits`: those of weights, from 2 to 8. Those of up to 4 bits lie two in a byte.
-    * `group_size`: how many inputs of a product have a scale together (None: all of a channel).
-    * `method`: "nearest", or "gptq" for products, which needs data of at least some rows.
-    * `values`: "float", or "dynamic": products round each row of what they read to 8 bits.
+    Args:
+        net (Cell | Callable[..., Any]): As for `quantise`.
+        data (Any): As for `quantise`; its values count for "gptq" only, else their types.
+        bits (int): Bits of weights, from 2 to 8; those of up to 4 bits lie two in a byte. Default:
+            8.
+        group_size (int | None): How many inputs of a product have a scale together (None: all of a
+            channel). Default: None.
+        method (str): "nearest", or "gptq" for products, which needs data of at least some rows.
+            Default: "nearest".
+        values (str): "float", or "dynamic": products round each row of what they read to 8 bits.
+            Default: "float".
 
-    Raises ValueError for arguments that mean nothing, Unsupported and CompileError for networks
-    that are no graph.
+    Returns:
+        Quantised: The network.
 
-    >>> import mycel as ms
-    >>> from mycel.quantisation import quantise_weights
-    >>> ms.set_seed(0)
-    >>> net = ms.nn.Dense(64, 32)
-    >>> x = ms.ops.rand(4, 64)
-    >>> small = quantise_weights(net, x, bits=4, group_size=32)
-    >>> bool(ms.ops.abs(small(x) - net(x)).max() < 0.1)
-    True
-    >>> small.report.bytes < 0.3 * small.report.float_bytes
-    True
+    Raises:
+        ValueError: For arguments that mean nothing.
+        Unsupported, CompileError: For networks that are no graph.
+
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.quantisation import quantise_weights
+        >>> ms.set_seed(0)
+        >>> net = ms.nn.Dense(64, 32)
+        >>> x = ms.ops.rand(4, 64)
+        >>> small = quantise_weights(net, x, bits=4, group_size=32)
+        >>> bool(ms.ops.abs(small(x) - net(x)).max() < 0.1)
+        True
+        >>> small.report.bytes < 0.3 * small.report.float_bytes
+        True
     """
     if type(bits) is not int or not 2 <= bits <= 8:
         raise ValueError(f"quantise_weights: bits must be an int from 2 to 8, not {bits!r}")

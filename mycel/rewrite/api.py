@@ -56,21 +56,30 @@ class Node:
         which belongs to no tree yet.
 
         It becomes an attribute when the node is inserted, or a member of the container that the
-        node is inserted into. Raises TypeError for arguments of other types.
+        node is inserted into.
 
         Args:
-            cell: What is called.
-            targets: What the result is assigned to: names or text such as "x".
-            args: The positional operands.
-            kwargs: The keyword operands.
-            name: The name of the attribute, which is made unique; by default that of the class.
-            is_sub_net: Whether a Cell of the user's gets a tree of its own.
+            cell (Cell | Primitive): What is called.
+            targets (list[ScopedValue | str]): What the result is assigned to: names or text such as
+                "x".
+            args (list[ScopedValue] | None): The positional operands. Default: None.
+            kwargs (dict[str, ScopedValue] | None): The keyword operands. Default: None.
+            name (str): The name of the attribute, which is made unique; by default that of the
+                class. Default: "".
+            is_sub_net (bool): Whether a Cell of the user's gets a tree of its own. Default: False.
 
-        >>> import mycel as ms
-        >>> from mycel.rewrite import Node, ScopedValue
-        >>> x = ScopedValue.create_naming_value("x")
-        >>> Node.create_call_cell(ms.nn.ReLU(), ["x"], [x]).get_name()
-        'ReLU'
+        Returns:
+            Node: The node.
+
+        Raises:
+            TypeError: For arguments of other types.
+
+        Examples:
+            >>> import mycel as ms
+            >>> from mycel.rewrite import Node, ScopedValue
+            >>> x = ScopedValue.create_naming_value("x")
+            >>> Node.create_call_cell(ms.nn.ReLU(), ["x"], [x]).get_name()
+            'ReLU'
         """
         arguments.instance("create_call_cell", "cell", cell, (Cell, Primitive))
         if not isinstance(name, str) or (name and not name.isidentifier()):
@@ -92,7 +101,18 @@ class Node:
         """Return a call of a function, ``targets = function(*args, **kwargs)``, which belongs to no
         tree yet.
 
-        Raises TypeError for arguments of other types.
+        Args:
+            function (Callable[..., Any]): The function.
+            targets (list[ScopedValue | str]): What the result is assigned to: names or text such as
+                "x".
+            args (list[ScopedValue] | None): The positional operands. Default: None.
+            kwargs (dict[str, ScopedValue] | None): The keyword operands. Default: None.
+
+        Returns:
+            Node: The node.
+
+        Raises:
+            TypeError: For arguments of other types.
         """
         if not callable(function) or isinstance(function, (Cell, type)) or not hasattr(function, "__name__"):
             raise TypeError(f"create_call_function: function must be a function, not {type(function).__name__}")

@@ -93,12 +93,21 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     """Return the Cholesky factor of Hermitian positive definite matrices: U with U^H U = a, or with
     `lower` L with L L^H = a.
 
-    Matrices that are not positive definite give NaN. `overwrite_a` has no effect; `check_finite`
-    refuses numbers that are not finite.
+    Matrices that are not positive definite give NaN.
 
-    >>> import mycel as ms
-    >>> ms.scipy.linalg.cholesky(ms.Tensor([[4.0]])).tolist()
-    [[2.0]]
+    Args:
+        a (Tensor): (..., n, n).
+        lower (bool): Whether it is the lower triangle. Default: False.
+        overwrite_a (bool): Has no effect. Default: False.
+        check_finite (bool): Whether numbers that are not finite are refused. Default: True.
+
+    Returns:
+        Tensor: The factor, (..., n, n).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.scipy.linalg.cholesky(ms.Tensor([[4.0]])).tolist()
+        [[2.0]]
     """
     _flags("cholesky", lower=lower, overwrite_a=overwrite_a, check_finite=check_finite)
     return decompositions.cholesky(_matrix("cholesky", a, check_finite), not lower)
@@ -107,13 +116,21 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Tensor, bool]:
-    """Return the result of `cholesky` and `lower`, a pair for `cho_solve`.
+    """Return the result of `cholesky` for `cho_solve`.
 
-    `a`, `overwrite_a` and `check_finite` are those of `cholesky`.
+    Args:
+        a (Tensor): (..., n, n).
+        lower (bool): Whether it is the lower triangle. Default: False.
+        overwrite_a (bool): Has no effect. Default: False.
+        check_finite (bool): Whether numbers that are not finite are refused. Default: True.
 
-    >>> import mycel as ms
-    >>> ms.scipy.linalg.cho_factor(ms.Tensor([[4.0]]))[1]
-    False
+    Returns:
+        tuple[Tensor, bool]: The factor, and `lower`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.scipy.linalg.cho_factor(ms.Tensor([[4.0]]))[1]
+        False
     """
     return cholesky(a, lower, overwrite_a, check_finite), lower
 
@@ -135,14 +152,22 @@ def _as_given(x: Tensor, b: Tensor) -> Tensor:
 
 
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Tensor:
-    """Return the solution x of a x = `b`, where `c_and_lower` is the result of `cho_factor` for a.
+    """Return the solution x of a x = b.
 
-    `overwrite_b` has no effect; `check_finite` refuses numbers that are not finite.
+    Args:
+        c_and_lower (tuple[Tensor, bool]): The result of `cho_factor` for a.
+        b (Tensor): (..., n) or (..., n, k).
+        overwrite_b (bool): Has no effect. Default: False.
+        check_finite (bool): Whether numbers that are not finite are refused. Default: True.
 
-    >>> import mycel as ms
-    >>> factor = ms.scipy.linalg.cho_factor(ms.Tensor([[4.0]]))
-    >>> ms.scipy.linalg.cho_solve(factor, ms.Tensor([8.0])).tolist()
-    [2.0]
+    Returns:
+        Tensor: The solution, of the shape of `b`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> factor = ms.scipy.linalg.cho_factor(ms.Tensor([[4.0]]))
+        >>> ms.scipy.linalg.cho_solve(factor, ms.Tensor([8.0])).tolist()
+        [2.0]
     """
     factor, lower = _two("cho_solve", "c_and_lower", c_and_lower)
     _flags("cho_solve", lower=lower, overwrite_b=overwrite_b, check_finite=check_finite)
@@ -185,18 +210,31 @@ def eigh(
     type: int = 1,
     check_finite: bool = True,
 ) -> Any:
-    """Return the eigenvalues, in ascending order, and the orthonormal eigenvectors, as columns, of
-    Hermitian matrices.
+    """Return the eigenvalues and eigenvectors of Hermitian matrices.
 
-    Only the triangle that `lower` names is read. With `b`, Hermitian positive definite, the
-    generalised problem of `type` 1 (a v = w b v), 2 (a b v = w v) or 3 (b a v = w v) is solved.
-    `eigvals` is a pair (first, last) of positions among the eigenvalues. With `eigvals_only` no
-    eigenvectors are returned. `overwrite_a`, `overwrite_b` and `turbo` have no effect;
-    `check_finite` refuses numbers that are not finite.
+    Args:
+        a (Tensor): (..., n, n).
+        b (Tensor | None): Hermitian positive definite matrices of the generalised problem; None for
+            none. Default: None.
+        lower (bool): Whether the lower triangle is read instead of the upper. Default: True.
+        eigvals_only (bool): Whether no eigenvectors are returned. Default: False.
+        overwrite_a (bool): Has no effect. Default: False.
+        overwrite_b (bool): Has no effect. Default: False.
+        turbo (bool): Has no effect. Default: True.
+        eigvals (tuple[int, int] | None): The positions (first, last) of the eigenvalues to return;
+            None for all. Default: None.
+        type (int): The generalised problem: 1 (a v = w b v), 2 (a b v = w v) or 3 (b a v = w v).
+            Default: 1.
+        check_finite (bool): Whether numbers that are not finite are refused. Default: True.
 
-    >>> import mycel as ms
-    >>> ms.scipy.linalg.eigh(ms.Tensor([[2.0, 0.0], [0.0, 1.0]]), eigvals_only=True).tolist()
-    [1.0, 2.0]
+    Returns:
+        Tensor | tuple[Tensor, Tensor]: The eigenvalues, ascending, (..., n), and the orthonormal
+            eigenvectors, as columns, (..., n, n).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.scipy.linalg.eigh(ms.Tensor([[2.0, 0.0], [0.0, 1.0]]), eigvals_only=True).tolist()
+        [1.0, 2.0]
     """
     _flags("eigh", lower=lower, eigvals_only=eigvals_only, overwrite_a=overwrite_a, overwrite_b=overwrite_b)
     _flags("eigh", turbo=turbo, check_finite=check_finite)
@@ -234,13 +272,21 @@ def _whole(x: Tensor, lower: bool) -> Tensor:
 
 
 def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Return P (int32), L and U with a = P L U, or with `permute_l` P L and U.
+    """Return the factors of a = P L U.
 
-    `overwrite_a` has no effect; `check_finite` refuses numbers that are not finite.
+    Args:
+        a (Tensor): (..., m, n).
+        permute_l (bool): Whether P L is returned. Default: False.
+        overwrite_a (bool): Has no effect. Default: False.
+        check_finite (bool): Whether numbers that are not finite are refused. Default: True.
 
-    >>> import mycel as ms
-    >>> [t.tolist() for t in ms.scipy.linalg.lu(ms.Tensor([[2.0]]))]
-    [[[1]], [[1.0]], [[2.0]]]
+    Returns:
+        tuple[Tensor, ...]: P (int32), L and U, or P L and U.
+
+    Examples:
+        >>> import mycel as ms
+        >>> [t.tolist() for t in ms.scipy.linalg.lu(ms.Tensor([[2.0]]))]
+        [[[1]], [[1.0]], [[2.0]]]
     """
     _flags("lu", permute_l=permute_l, overwrite_a=overwrite_a, check_finite=check_finite)
     x = _matrix("lu", a, check_finite, square=False)
@@ -275,15 +321,23 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Tensor:
 
 
 def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Tensor:
-    """Return the solution x of a x = `b` (`trans` 0), a^T x = `b` (1) or a^H x = `b` (2).
+    """Return the solution x of a linear system whose matrix is factored.
 
-    `lu_and_piv` is the result of `lu_factor` for a. `overwrite_b` has no effect; `check_finite`
-    refuses numbers that are not finite.
+    Args:
+        lu_and_piv (tuple[Tensor, Tensor]): The result of `lu_factor` for a.
+        b (Tensor): (..., n) or (..., n, k).
+        trans (int): 0 for a x = b, 1 for a^T x = b, 2 for a^H x = b. Default: 0.
+        overwrite_b (bool): Has no effect. Default: False.
+        check_finite (bool): Whether numbers that are not finite are refused. Default: True.
 
-    >>> import mycel as ms
-    >>> factors = ms.scipy.linalg.lu_factor(ms.Tensor([[2.0]]))
-    >>> ms.scipy.linalg.lu_solve(factors, ms.Tensor([4.0])).tolist()
-    [2.0]
+    Returns:
+        Tensor: The solution, of the shape of `b`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> factors = ms.scipy.linalg.lu_factor(ms.Tensor([[2.0]]))
+        >>> ms.scipy.linalg.lu_solve(factors, ms.Tensor([4.0])).tolist()
+        [2.0]
     """
     arguments.integer("lu_solve", "trans", trans, 0, 2)
     _flags("lu_solve", overwrite_b=overwrite_b, check_finite=check_finite)
@@ -315,17 +369,27 @@ def solve_triangular(
     debug: Any = None,
     check_finite: bool = True,
 ) -> Tensor:
-    """Return the solution x of a x = `b`, a^T x = `b` (`trans` 1 or "T") or a^H x = `b` (2 or "C"),
-    for triangular a.
+    """Return the solution x of a triangular system.
 
-    a is (..., n, n), and `b` (n,), (..., n) with the axes of a before its last one, or (..., n, k);
-    the axes in front broadcast. `lower` names the triangle of a that is read; with
-    `unit_diagonal` its diagonal is taken to be ones. `overwrite_b` and `debug` have no effect;
-    `check_finite` refuses numbers that are not finite.
+    Args:
+        a (Tensor): (..., n, n).
+        b (Tensor): (n,), (..., n) with the axes of a before its last one, or (..., n, k); the axes
+            in front broadcast.
+        trans (int | str): 0 for a x = b, 1 or "T" for a^T x = b, 2 or "C" for a^H x = b. Default:
+            0.
+        lower (bool): Whether the lower triangle of a is read. Default: False.
+        unit_diagonal (bool): Whether the diagonal counts as ones. Default: False.
+        overwrite_b (bool): Has no effect. Default: False.
+        debug (Any): Has no effect. Default: None.
+        check_finite (bool): Whether numbers that are not finite are refused. Default: True.
 
-    >>> import mycel as ms
-    >>> ms.scipy.linalg.solve_triangular(ms.Tensor([[2.0]]), ms.Tensor([4.0])).tolist()
-    [2.0]
+    Returns:
+        Tensor: The solution.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.scipy.linalg.solve_triangular(ms.Tensor([[2.0]]), ms.Tensor([4.0])).tolist()
+        [2.0]
     """
     _flags("solve_triangular", lower=lower, unit_diagonal=unit_diagonal)
     if not isinstance(trans, (int, str)) or isinstance(trans, bool):
@@ -353,12 +417,24 @@ def lstsq(A: Any, B: Any, rcond: Any = None, driver: str | None = None) -> tuple
     its singular values.
 
     Singular values of at most `rcond` times the largest count as 0 (default: the type's precision
-    times the larger size of `A`). The residuals are empty unless `A` has full rank and more rows
-    than columns. `driver` may be None, "gelsd" or "gelss"; singular values are used in any case.
+    times the larger size of `A`).
 
-    >>> import mycel as ms
-    >>> ms.scipy.linalg.lstsq(ms.Tensor([[2.0]]), ms.Tensor([[4.0]]))[0].tolist()
-    [[2.0]]
+    Args:
+        A (Tensor): (m, n).
+        B (Tensor): (m,) or (m, k).
+        rcond (float | None): The singular value, relative to the largest, at or below which one
+            counts as 0; None for the type's precision times the larger size of `A`. Default: None.
+        driver (str | None): "gelsd", "gelss" or None; singular values are used in any case.
+            Default: None.
+
+    Returns:
+        tuple[Tensor, Tensor, Tensor, Tensor]: X; the squared residuals, empty unless `A` has full
+            rank and more rows than columns; the rank; and the singular values.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.scipy.linalg.lstsq(ms.Tensor([[2.0]]), ms.Tensor([[4.0]]))[0].tolist()
+        [[2.0]]
     """
     arguments.optional("lstsq", "driver", driver, str)
     arguments.one_of("lstsq", "driver", driver, (None, "gelsd", "gelss"))

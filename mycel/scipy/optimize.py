@@ -34,9 +34,18 @@ _OPTIONS = frozenset(
 
 
 class OptimizeResults(NamedTuple):
-    """The results of `minimize`: the minimum's position `x`, whether it converged, SciPy's status,
-    the value and gradient there, the inverse Hessian (BFGS), and the numbers of values, gradients
-    and iterations.
+    """The results of `minimize`.
+
+    Args:
+        x (Tensor): The position.
+        success (bool): Whether it converged.
+        status (int): SciPy's status.
+        fun (Tensor): The value.
+        jac (Tensor): The gradient.
+        hess_inv (Tensor | None): The inverse Hessian (BFGS), else None.
+        nfev (int): The number of values.
+        njev (int): The number of gradients.
+        nit (int): The number of iterations.
     """
 
     x: Tensor
@@ -51,9 +60,18 @@ class OptimizeResults(NamedTuple):
 
 
 class LineSearchResults(NamedTuple):
-    """The results of `line_search`: the step `a_k` with value `f_k` and gradient `g_k`, and counts.
+    """The results of `line_search`.
 
-    If both Wolfe conditions hold, `status` is 0 and `failed` is false.
+    Args:
+        failed (bool): Whether no step was found.
+        nit (int): The number of iterations.
+        nfev (int): The number of values.
+        ngev (int): The number of gradients.
+        k (int): The number of iterations.
+        a_k (Tensor): The step.
+        f_k (Tensor): The value there.
+        g_k (Tensor): The gradient there.
+        status (int): 0 if both Wolfe conditions hold.
     """
 
     failed: bool
@@ -140,21 +158,40 @@ def minimize(
     callback: Callable[..., Any] | None = None,
     options: dict[str, Any] | None = None,
 ) -> OptimizeResults:
-    """Return a local minimum of `func(x, *args)` that a search from `x0` finds. `func` is a
-    differentiable function of a tensor that returns one number.
+    """Return a local minimum of a function.
 
-    `method` is "BFGS" (the default) or "LBFGS", in upper or lower case. `jac` is a function for the
-    gradient in place of the automatic one. `tol` is the tolerance at which the search ends;
-    `options` are SciPy's, or MindSpore's: `maxiter`, `norm`, `gtol`, `line_search_maxiter`,
-    `history_size`. `callback` is called with x after each iteration. Searches in float16 and
-    float32 stop at the precision of the type. Raises ValueError for other methods and for `hess`,
-    `hessp`, `bounds` or `constraints`, which these methods do not take.
+    Searches in float16 and float32 stop at the precision of the type.
 
-    >>> import mycel as ms
-    >>> distance = lambda x: ((x - 1.0) ** 2).sum()
-    >>> found = ms.scipy.optimize.minimize(distance, ms.ops.zeros((2,)), method="BFGS")
-    >>> [round(v, 4) for v in found.x.tolist()]
-    [1.0, 1.0]
+    Args:
+        func (Callable[..., Any]): A differentiable function of a tensor that returns one number.
+        x0 (Tensor): Where the search begins.
+        args (Any): Further arguments of the function. Default: ().
+        method (str | None): "BFGS" or "LBFGS", in upper or lower case; None for the first. Default:
+            None.
+        jac (Callable[..., Any] | None): A function for the gradient; None for the automatic one.
+            Default: None.
+        hess (Any): Must be None. Default: None.
+        hessp (Any): Must be None. Default: None.
+        bounds (Any): Must be None. Default: None.
+        constraints (Any): Must be None. Default: ().
+        tol (float | None): The tolerance at which the search ends. Default: None.
+        callback (Callable[..., Any] | None): Called with x after each iteration. Default: None.
+        options (dict[str, Any] | None): SciPy's, or MindSpore's: `maxiter`, `norm`, `gtol`,
+            `line_search_maxiter`, `history_size`. Default: None.
+
+    Returns:
+        OptimizeResults: The minimum.
+
+    Raises:
+        ValueError: For other methods and for `hess`, `hessp`, `bounds` or `constraints`, which
+            these methods do not take.
+
+    Examples:
+        >>> import mycel as ms
+        >>> distance = lambda x: ((x - 1.0) ** 2).sum()
+        >>> found = ms.scipy.optimize.minimize(distance, ms.ops.zeros((2,)), method="BFGS")
+        >>> [round(v, 4) for v in found.x.tolist()]
+        [1.0, 1.0]
     """
     from scipy.optimize import minimize as find
 
@@ -212,17 +249,30 @@ def line_search(
     c2: float = 0.9,
     maxiter: int = 20,
 ) -> LineSearchResults:
-    """Return a step length along the direction `pk` from `xk` that fulfils the strong Wolfe
-    conditions with `c1` and `c2` for the function `f`.
+    """Return a step length along a direction that fulfils the strong Wolfe conditions.
 
-    `jac` is a function for the gradient in place of the automatic one. `gfk` and `old_fval` are the
-    gradient and the value at `xk` if they are known, `old_old_fval` the value before. After
-    `maxiter` iterations without a step, `failed` is true and the step is 0.
+    Args:
+        f (Callable[..., Any]): The function.
+        xk (Tensor): The position.
+        pk (Tensor): The direction.
+        jac (Callable[..., Any] | None): A function for the gradient; None for the automatic one.
+            Default: None.
+        gfk (Tensor | None): The gradient at `xk`, if it is known. Default: None.
+        old_fval (Tensor | float | None): The value at `xk`, if it is known. Default: None.
+        old_old_fval (Tensor | float | None): The value before. Default: None.
+        c1 (float): The constant of sufficient decrease. Default: 0.0001.
+        c2 (float): The constant of curvature. Default: 0.9.
+        maxiter (int): After how many iterations without a step `failed` is true and the step is 0.
+            Default: 20.
 
-    >>> import mycel as ms
-    >>> x, p = ms.Tensor([0.0]), ms.Tensor([1.0])
-    >>> ms.scipy.optimize.line_search(lambda x: ((x - 1.0) ** 2).sum(), x, p).failed
-    False
+    Returns:
+        LineSearchResults: The step, and what is known there.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, p = ms.Tensor([0.0]), ms.Tensor([1.0])
+        >>> ms.scipy.optimize.line_search(lambda x: ((x - 1.0) ** 2).sum(), x, p).failed
+        False
     """
     from scipy.optimize import line_search as find
 

@@ -20,7 +20,15 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Block:
-    """An inverted block: `middle` channels inside, `out` after it; is it `residual`?"""
+    """An inverted block.
+
+    Args:
+        out (int): The channels after it.
+        middle (int): The channels inside.
+        kernel (int): The size of its kernel.
+        stride (int): Its stride.
+        residual (bool): Whether its input is added.
+    """
 
     out: int
     middle: int
@@ -31,15 +39,20 @@ class Block:
 
 @dataclass(frozen=True)
 class Architecture:
-    """A network for inputs of one `shape` (channels, height, width), as a value.
+    """A network as a value.
 
-    `stem` is the width of the first convolution, of kernel 3 and of `stem_stride`; `blocks` follow
-    it, and a product to `classes` numbers.
+    Args:
+        shape (tuple[int, int, int]): The shape of an input, (channels, height, width).
+        classes (int): How many numbers it gives.
+        stem (int): The width of the first convolution, of kernel 3.
+        stem_stride (int): Its stride.
+        blocks (tuple[Block, ...]): What follows it, before a product to `classes` numbers.
 
-    >>> small = Architecture((1, 8, 8), 10, 4, 1, (Block(4, 8, 3, 1, True),))
-    >>> net = small.cell()
-    >>> net(ops.ones((2, 1, 8, 8))).shape, Architecture.read(small.record()) == small
-    ((2, 10), True)
+    Examples:
+        >>> small = Architecture((1, 8, 8), 10, 4, 1, (Block(4, 8, 3, 1, True),))
+        >>> net = small.cell()
+        >>> net(ops.ones((2, 1, 8, 8))).shape, Architecture.read(small.record()) == small
+        ((2, 10), True)
     """
 
     shape: tuple[int, int, int]

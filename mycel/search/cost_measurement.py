@@ -35,8 +35,13 @@ Array = np.ndarray[Any, Any]
 class Cost:
     """What a network costs on a device.
 
-    `instructions` of one call (on the host: nanoseconds), `flash` and `ram` in bytes, `code` those
-    of the flash that are code, `stack` those of the RAM that are stack, `macs` its products.
+    Args:
+        instructions (int): Instructions of one call (on the host: nanoseconds).
+        flash (int): Bytes of flash.
+        ram (int): Bytes of RAM.
+        code (int): Those of the flash that are code.
+        stack (int): Those of the RAM that are stack.
+        macs (int): The products of one call.
     """
 
     instructions: int
@@ -65,14 +70,21 @@ def device_named(owner: str, device: str) -> str:
 def measure(net: Any, examples: Array, device: str, macs: int = 0) -> Cost:
     """Return what a network costs on a device, as integers of 8 bits.
 
-    * `net`: a Cell with one input and one output, or what `quantise` made of it with
-      ``integer_ends=True``.
-    * `examples`: inputs by which ranges are known, and of which the first is run.
-    * `device`: a target with a board in `mycel.deploy.boards`, or ``"host"``.
-    * `macs`: its products, if known, for the record.
+    Args:
+        net (Cell): A Cell with one input and one output, or what `quantise` made of it with
+            ``integer_ends=True``.
+        examples (numpy.ndarray[Any, Any]): Inputs by which ranges are known, and of which the first
+            is run.
+        device (str): A target with a board in `mycel.deploy.boards`, or ``"host"``.
+        macs (int): Its products, if known, for the record. Default: 0.
 
-    Raises ValueError for another device, FileNotFoundError where the emulator or the compiler of C
-    is not installed, Unsupported for a network that cannot be quantised or built.
+    Returns:
+        Cost: The cost.
+
+    Raises:
+        ValueError: For another device.
+        FileNotFoundError: If the emulator or the compiler of C is not installed.
+        Unsupported: For a network that cannot be quantised or built.
     """
     device_named("measure", device)
     small = net if hasattr(net, "quantised_input") else quantise(net, examples, integer_ends=True)

@@ -74,18 +74,23 @@ def _factors(shares: Array) -> Array:
 
 
 class Table:
-    """What operators cost on a `device`: `rows` of operators that were measured.
+    """What operators cost on a device.
 
-    `factors` are what an operator of each kind costs within a network, as shares of what it costs
-    alone (1 where there is none), and `off` the relative error that is left.
+    Args:
+        device (str): The device.
+        rows (Mapping[Operator, Cost]): The operators that were measured.
+        factors (Mapping[str, float] | None): What an operator of each kind costs within a network,
+            as shares of what it costs alone (1 where there is none). Default: None.
+        off (float): The relative error that is left. Default: 0.0.
 
-    >>> sizes = (4, 8, 16, 32)
-    >>> rows = {Operator("dense", n, 4): Cost(100 + 20 * n, 0, 0, 0, 0, 4 * n) for n in sizes}
-    >>> table = Table("cortex-m4", rows)
-    >>> table.predict([Operator("dense", 8, 4)]).instructions
-    260
-    >>> 0.99 < table.predict([Operator("dense", 12, 4)]).instructions / 340 < 1.01
-    True
+    Examples:
+        >>> sizes = (4, 8, 16, 32)
+        >>> rows = {Operator("dense", n, 4): Cost(100 + 20 * n, 0, 0, 0, 0, 4 * n) for n in sizes}
+        >>> table = Table("cortex-m4", rows)
+        >>> table.predict([Operator("dense", 8, 4)]).instructions
+        260
+        >>> 0.99 < table.predict([Operator("dense", 12, 4)]).instructions / 340 < 1.01
+        True
     """
 
     def __init__(

@@ -40,7 +40,14 @@ class NothingFits(Unsupported):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a network may cost at most, None for no limit: bytes, instructions and products."""
+    """What a network may cost at most, None for no limit.
+
+    Args:
+        ram (int | None): Bytes of RAM. Default: None.
+        flash (int | None): Bytes of flash. Default: None.
+        instructions (int | None): Instructions of a call. Default: None.
+        macs (int | None): Products of a call. Default: None.
+    """
 
     ram: int | None = None
     flash: int | None = None
@@ -111,22 +118,33 @@ def search(
 ) -> list[Found]:
     """Return the front of the networks of a space that fit, from the highest score down.
 
-    * `space`: the points to choose from.
-    * `score`: how good the network of a point is; larger is better.
-    * `measure`: builds the network of a point and returns its cost as measured.
-    * `limits`: what a network may cost.
-    * `predict`: figures of a point by the names of `Cost`, and ``"error"``, by how much of
-      themselves they may be off; by default everything is measured at once.
-    * `objectives`: names of figures that are to be small, beside a high score.
-    * `population`, `generations`: points of a generation, and how many generations follow the
-      first.
-    * `margin`: how far above its limit a predicted figure may be, beside its error.
-    * `seed`: of all that is drawn.
-    * `path`: a file that has the state after each generation, from which an interrupted search goes
-      on; None for no file.
+    Args:
+        space (Space): The points to choose from.
+        score (Callable[[dict[str, int | float | str | bool]], float]): How good the network of a
+            point is; larger is better.
+        measure (Callable[[dict[str, int | float | str | bool]], Cost]): Builds the network of a
+            point and returns its cost as measured.
+        limits (Limits): What a network may cost. Default: Limits(ram=None, flash=None,
+            instructions=None, macs=None).
+        predict (Callable[[dict[str, int | float | str | bool]], Mapping[str, float]] | None):
+            Figures of a point by the names of `Cost`, and ``"error"``, by how much of themselves
+            they may be off; by default everything is measured at once. Default: None.
+        objectives (Sequence[str]): Names of figures that are to be small, beside a high score.
+            Default: ('instructions',).
+        population (int): Points of a generation. Default: 24.
+        generations (int): How many generations follow the first. Default: 8.
+        margin (float): How far above its limit a predicted figure may be, beside its error.
+            Default: 0.1.
+        seed (int): The seed of all that is drawn. Default: 0.
+        path (str | os.PathLike[str] | None): A file that has the state after each generation, from
+            which an interrupted search goes on; None for no file. Default: None.
 
-    Raises NothingFits where no point that was seen fits, ValueError for a file of another search
-    and for scores that are not finite, and what `score`, `measure` and `predict` raise.
+    Returns:
+        list[Found]: The networks that were found.
+
+    Raises:
+        NothingFits: Where no point that was seen fits.
+        ValueError: For a file of another search and for scores that are not finite.
     """
     arguments.integer("search", "population", population, at_least=2)
     arguments.integer("search", "generations", generations, at_least=0)

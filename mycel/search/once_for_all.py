@@ -138,27 +138,36 @@ class _Active:
 
 
 class ElasticNetwork(nn.Cell):
-    """A network for inputs of one `shape`, of which every sub-network shares weights.
-
-    * `shape`: channels, height and width of inputs; a height of 1 is a signal.
-    * `classes`: how many numbers it gives.
-    * `stages`: its `Stage`s, by which it is largest. The first block of a stage may change width
-      and size; those behind it are residual.
-    * `stem`, `stem_stride`: width and stride of the first convolution.
-    * `widths`: shares of each width that may be chosen; channels are multiples of 4.
-    * `expands`: channels inside blocks, as multiples of those before.
-    * `kernels`: odd sizes of depthwise kernels.
-    * `resolutions`: heights that inputs may be resized to (of signals: lengths); all of the shape's
-      if left out.
+    """A network of which every sub-network shares weights.
 
     `choose` sets the active part and `extract` makes a plain network of it. It begins as the
-    largest. Raises ValueError and TypeError for options that make no network.
+    largest.
 
-    >>> net = ElasticNetwork((1, 8, 8), 10, [Stage(8, 2)], stem=8, kernels=(3, 5))
-    >>> net.choose(net.space.extreme(0))
-    >>> small = net.extract()
-    >>> small.architecture.blocks
-    (Block(out=4, middle=8, kernel=3, stride=1, residual=False),)
+    Args:
+        shape (tuple[int, int, int]): Channels, height and width of inputs; a height of 1 is a
+            signal.
+        classes (int): How many numbers it gives.
+        stages (Sequence[Stage]): Its `Stage`s, by which it is largest. The first block of a stage
+            may change width and size; those behind it are residual.
+        stem (int): The width of the first convolution. Default: 16.
+        stem_stride (int): Its stride. Default: 1.
+        widths (Sequence[float]): Shares of each width that may be chosen; channels are multiples of
+            4. Default: (0.5, 0.75, 1.0).
+        expands (Sequence[int]): Channels inside blocks, as multiples of those before. Default: (2,
+            3, 4).
+        kernels (Sequence[int]): Odd sizes of depthwise kernels. Default: (3, 5).
+        resolutions (Sequence[int]): Heights that inputs may be resized to (of signals: lengths);
+            all of the shape's if left out. Default: ().
+
+    Raises:
+        ValueError, TypeError: For options that make no network.
+
+    Examples:
+        >>> net = ElasticNetwork((1, 8, 8), 10, [Stage(8, 2)], stem=8, kernels=(3, 5))
+        >>> net.choose(net.space.extreme(0))
+        >>> small = net.extract()
+        >>> small.architecture.blocks
+        (Block(out=4, middle=8, kernel=3, stride=1, residual=False),)
     """
 
     def __init__(

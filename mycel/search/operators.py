@@ -27,8 +27,14 @@ KINDS = ("conv", "pointwise", "depthwise", "dense", "add", "mean")
 class Operator:
     """A layer with its sizes, for a batch of 1.
 
-    `kind` is one of `KINDS`, `given` and `out` are channels, `height` and `width` the size of the
-    input; `kernel` and `stride` are (vertical, horizontal).
+    Args:
+        kind (str): One of `KINDS`.
+        given (int): Channels of the input.
+        out (int): Channels of the result.
+        height (int): The height of the input. Default: 1.
+        width (int): The width of the input. Default: 1.
+        kernel (tuple[int, int]): (vertical, horizontal). Default: (1, 1).
+        stride (tuple[int, int]): The step of the kernel. Default: (1, 1).
     """
 
     kind: str

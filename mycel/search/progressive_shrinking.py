@@ -68,17 +68,25 @@ def fit(
 ) -> list[float]:
     """Train a network on arrays and return the loss of each step; leave it outside of training.
 
-    * `net`: the network; Adam updates its parameters.
-    * `x`, `y`: NumPy arrays with equally many rows, inputs and what is wanted.
-    * `loss`: a function of results and of what is wanted.
-    * `epochs`, `batch`: passes over the rows, and rows of a step.
-    * `rate`: the first learning rate, which falls along half a cosine.
-    * `seed`: of the order of the rows.
+    Args:
+        net (nn.Cell): The network; Adam updates its parameters.
+        x (numpy.ndarray[Any, Any]): Inputs.
+        y (numpy.ndarray[Any, Any]): What is wanted of each.
+        loss (Callable[[Any, Any], Any]): A function of results and of what is wanted. Default:
+            cross_entropy.
+        epochs (int): Passes over the rows. Default: 10.
+        batch (int): Rows of a training step. Default: 32.
+        rate (float): The first learning rate, which falls along half a cosine. Default: 0.003.
+        seed (int): The seed of the random numbers. Default: 0.
 
-    >>> x, y = np.eye(2, dtype=np.float32), np.array([0, 1], np.int32)
-    >>> losses = fit(nn.Dense(2, 2), x, y, batch=2)
-    >>> len(losses), losses[-1] < losses[0]
-    (10, True)
+    Returns:
+        list[float]: The loss of each training step.
+
+    Examples:
+        >>> x, y = np.eye(2, dtype=np.float32), np.array([0, 1], np.int32)
+        >>> losses = fit(nn.Dense(2, 2), x, y, batch=2)
+        >>> len(losses), losses[-1] < losses[0]
+        (10, True)
     """
     values, labels, epochs, batch = _checked("fit", x, y, epochs, batch)
     parameters = net.trainable_params()
@@ -104,16 +112,25 @@ def train_elastic(
     samples: int = 1,
     seed: int = 0,
 ) -> list[float]:
-    """Train a once-for-all network; return the loss of the largest sub-network in each step.
+    """Train a once-for-all network.
 
-    * `net`: the network, which is left outside of training with its largest part active. Its
-      statistics are those of the last batch: call `recalibrate` before it is used.
-    * `x`: inputs in the full resolution, float32 [N, channels, height, width].
-    * `y`: labels, int32 [N].
-    * `epochs`, `batch`: passes over the rows, and rows of a step.
-    * `rate`: the first learning rate of Adam, which falls along half a cosine.
-    * `samples`: sub-networks of a step that are drawn at random, beside largest and smallest.
-    * `seed`: of the order of the rows and of what is drawn.
+    Args:
+        net (ElasticNetwork): The network, which is left outside of training with its largest part
+            active. Its statistics are those of the last batch: call `recalibrate` before it is
+            used.
+        x (numpy.ndarray[Any, Any]): Inputs in the full resolution, float32 [N, channels, height,
+            width].
+        y (numpy.ndarray[Any, Any]): Labels, int32 [N].
+        epochs (int): Passes over the rows. Default: 10.
+        batch (int): Rows of a training step. Default: 32.
+        rate (float): The first learning rate of Adam, which falls along half a cosine. Default:
+            0.003.
+        samples (int): How many sub-networks of a training step are drawn at random, beside largest
+            and smallest. Default: 1.
+        seed (int): The seed of the random numbers. Default: 0.
+
+    Returns:
+        list[float]: The loss of the largest sub-network in each training step.
     """
     values, labels, epochs, batch = _checked("train_elastic", x, y, epochs, batch)
     arguments.integer("train_elastic", "samples", samples, at_least=0)

@@ -206,23 +206,33 @@ class Operator:
     ) -> Found:
         """Search for the fastest schedule for arguments, and use it from now on for such sizes.
 
-        Schedules are compiled and run on the arguments for some `seconds`, in turn with the
-        operator as it is, which stays where none is faster; what is found is kept in the cache of
-        compiled code, and taken from there by later processes, except with `again`. With
-        `reassociate`, sums and products of floats may be associated in another way. Ctrl-C ends the
-        search and keeps the fastest so far. The result shows the schedule as source.
+        Ctrl-C ends the search and keeps the fastest so far.
 
-        >>> import mycel as ms
-        >>> from mycel import te
-        >>> @te.operator
-        ... def doubled(x):
-        ...     y = te.empty(x.shape)
-        ...     for i in range(x.shape[0]):
-        ...         y[i] = x[i] + x[i]
-        ...     return y
-        >>> found = doubled.search(ms.Tensor([1.0, 2.0]), seconds=0.1)
-        >>> doubled(ms.Tensor([1.0, 2.0])).tolist()
-        [2.0, 4.0]
+        Args:
+            *args (Any): The arguments.
+            seconds (float): About how long schedules are compiled and run on the arguments, in turn
+                with the operator as it is, which stays where none is faster. Default: 10.0.
+            reassociate (bool): Whether sums and products of floats may be associated in another
+                way. Default: False.
+            again (bool): Whether to search though something is kept; what is found is kept in the
+                cache of compiled code, and taken from there by later processes. Default: False.
+            **kwargs (Any): Further arguments by name.
+
+        Returns:
+            Found: The schedule, which it shows as source.
+
+        Examples:
+            >>> import mycel as ms
+            >>> from mycel import te
+            >>> @te.operator
+            ... def doubled(x):
+            ...     y = te.empty(x.shape)
+            ...     for i in range(x.shape[0]):
+            ...         y[i] = x[i] + x[i]
+            ...     return y
+            >>> found = doubled.search(ms.Tensor([1.0, 2.0]), seconds=0.1)
+            >>> doubled(ms.Tensor([1.0, 2.0])).tolist()
+            [2.0, 4.0]
         """
         seconds = arguments.number("search", "seconds", seconds, 0)
         flags = [arguments.flag("search", n, v) for n, v in (("reassociate", reassociate), ("again", again))]

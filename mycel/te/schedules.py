@@ -122,9 +122,17 @@ class Schedule:
     def tile(self, one: Loop, other: Loop, first: int, second: int) -> tuple[Dim, Dim, Dim, Dim]:
         """Split two loops, one inside of the other, and run block by block.
 
-        `one` is the outer loop and `other` the inner one; blocks have `first` and `second`
-        iterations of them. Returns the loops over blocks of both, then those inside of a block.
-        Raises ValueError where that would turn a dependence round.
+        Args:
+            one (Loop): The outer loop.
+            other (Loop): The inner one.
+            first (int): How many iterations of the outer loop a block has.
+            second (int): How many of the inner one.
+
+        Returns:
+            tuple[Dim, Dim, Dim, Dim]: The loops over blocks of both, then those inside of a block.
+
+        Raises:
+            ValueError: If that would turn a dependence round.
         """
         outer, inner = self.split(one, first)
         across, along = self.split(other, second)
@@ -207,13 +215,23 @@ class Schedule:
 
     @word
     def cache(self, array: str, at: Loop, axes: Sequence[int] | None = None, read: int | None = None) -> str:
-        """Copy, in each iteration of the loop `at`, what it touches of an array, and use the copy.
+        """Copy, in each iteration of a loop, what it touches of an array, and use the copy.
 
-        What the loop writes is copied back at the end of the iteration. `axes` are the array's axes
-        in the order of the copy's, so that it may be transposed. With `read`, only one place at
-        which the loop reads the array uses the copy: the one of this number. Returns the copy's
-        name. Raises ValueError where a loop around it is parallel, and its iterations would copy
-        one element.
+        What the loop writes is copied back at the end of the iteration.
+
+        Args:
+            array (str): The name of the array.
+            at (Loop): The loop.
+            axes (Sequence[int] | None): The array's axes in the order of the copy's, so that it may
+                be transposed. Default: None.
+            read (int | None): The number of the one place at which the loop reads the array that
+                uses the copy; None for all. Default: None.
+
+        Returns:
+            str: The copy's name.
+
+        Raises:
+            ValueError: If a loop around it is parallel, and its iterations would copy one element.
         """
         spot, name = self._spot("cache", at), self._array("cache", array)
         rank = len(self.program.arrays[name].shape)

@@ -32,15 +32,25 @@ class MelScale(AudioTransform):
 
     It is the product with `melscale_fbanks`.
 
-    * `n_stft`: the number of frequencies of the spectrogram.
-    * `sample_rate`, `f_min`, `f_max`, `n_mels`, `norm`, `mel_type`: as in `melscale_fbanks`.
+    Args:
+        n_mels (int): The number of mel filters. Default: 128.
+        sample_rate (int): The sampling rate in Hz. Default: 16000.
+        f_min (float): The lower end of the band, in Hz. Default: 0.0.
+        f_max (float | None): The upper end of the band, in Hz; None for half of the sampling rate.
+            Default: None.
+        n_stft (int): The number of frequencies of the spectrogram. Default: 201.
+        norm (NormType): The normalisation of filters: with `NormType.SLANEY` each is divided by
+            half of its width.
+        mel_type (MelType): The mel scale.
 
-    Raises RuntimeError where the input does not have `n_stft` frequencies.
+    Raises:
+        RuntimeError: If the input does not have `n_stft` frequencies.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.MelScale(4, 8000, n_stft=9)(np.ones((2, 9, 3), np.float32)).shape
-    (2, 4, 3)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.MelScale(4, 8000, n_stft=9)(np.ones((2, 9, 3), np.float32)).shape
+        (2, 4, 3)
     """
 
     axes = 2
@@ -84,17 +94,28 @@ class InverseMelScale(AudioTransform):
     a random start. Negative values become 0 after each step. A spectrogram without axes before
     [n_mels, time] gives [1, n_stft, time], as in MindSpore.
 
-    * `n_stft`, `n_mels`: the numbers of frequencies and of mel filters.
-    * `sample_rate`, `f_min`, `f_max`, `norm`, `mel_type`: as in `melscale_fbanks`.
-    * `max_iter`: the largest number of steps.
-    * `tolerance_loss`, `tolerance_change`: the error, and the change of the error, below which the
-      descent stops.
-    * `sgdargs`: a dictionary that may hold sgd_lr (default 0.1) and sgd_momentum (default 0.9).
+    Args:
+        n_stft (int): The number of frequencies.
+        n_mels (int): The number of mel filters. Default: 128.
+        sample_rate (int): The sampling rate in Hz. Default: 16000.
+        f_min (float): The lower end of the band, in Hz. Default: 0.0.
+        f_max (float | None): The upper end of the band, in Hz; None for half of the sampling rate.
+            Default: None.
+        max_iter (int): The largest number of steps. Default: 100000.
+        tolerance_loss (float): The error below which the descent stops. Default: 1e-05.
+        tolerance_change (float): The change of the error below which the descent stops. Default:
+            1e-08.
+        sgdargs (dict[str, float] | None): A dictionary that may hold sgd_lr (default 0.1) and
+            sgd_momentum (default 0.9). Default: None.
+        norm (NormType): The normalisation of filters: with `NormType.SLANEY` each is divided by
+            half of its width.
+        mel_type (MelType): The mel scale.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.InverseMelScale(9, 4, 8000, max_iter=10)(np.ones((2, 4, 3), np.float32)).shape
-    (2, 9, 3)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.InverseMelScale(9, 4, 8000, max_iter=10)(np.ones((2, 4, 3), np.float32)).shape
+        (2, 9, 3)
     """
 
     random = True
@@ -219,15 +240,35 @@ def _check_options(operation: str, name: str, given: Any, known: tuple[str, ...]
 class MelSpectrogram(AudioTransform):
     """The mel spectrogram [..., n_mels, frame] of a waveform [..., time].
 
-    * `n_fft`, `win_length`, `hop_length`, `pad`, `window`, `power`, `normalized`, `center`,
-      `pad_mode`, `onesided`: as in `Spectrogram`, which comes first.
-    * `sample_rate`, `f_min`, `f_max`, `n_mels`, `norm`, `mel_scale`: as in `melscale_fbanks`, where
-      `mel_scale` is called mel_type.
+    `Spectrogram` comes first, then the filters of `melscale_fbanks`.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.MelSpectrogram(8000, 16, n_mels=4)(np.ones((2, 32), np.float32)).shape
-    (2, 4, 5)
+    Args:
+        sample_rate (int): The sampling rate in Hz. Default: 16000.
+        n_fft (int): The length of a frame. Default: 400.
+        win_length (int | None): The length of the window; None for `n_fft`. Default: None.
+        hop_length (int | None): The distance between frames; None for half of the window. Default:
+            None.
+        f_min (float): The lower end of the band, in Hz. Default: 0.0.
+        f_max (float | None): The upper end of the band, in Hz; None for half of the sampling rate.
+            Default: None.
+        pad (int): The number of zeros added at both ends first. Default: 0.
+        n_mels (int): The number of mel filters. Default: 128.
+        window (WindowType): The window.
+        power (float): The power of magnitudes: 1 or 2. Default: 2.0.
+        normalized (bool): Whether the spectrum is divided by the norm of the window. Default:
+            False.
+        center (bool): Whether frames are centred, with the ends padded. Default: True.
+        pad_mode (BorderType): How ends are padded.
+        onesided (bool): Whether frequencies above the half are left out. Default: True.
+        norm (NormType): The normalisation of filters: with `NormType.SLANEY` each is divided by
+            half of its width.
+        mel_scale (MelType): The mel scale.
+
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.MelSpectrogram(8000, 16, n_mels=4)(np.ones((2, 32), np.float32)).shape
+        (2, 4, 5)
     """
 
     def __init__(
@@ -305,18 +346,21 @@ class MFCC(AudioTransform):
     The mel spectrogram in decibels (at most 80 apart) is multiplied by `create_dct`. The result is
     [..., n_mfcc, frame].
 
-    * `sample_rate`: the sampling rate in Hz.
-    * `n_mfcc`: the number of coefficients.
-    * `dct_type`: the type of the discrete cosine transform; only 2 is supported.
-    * `norm`: the normalization of the transform.
-    * `log_mels`: whether to use log(x + 1e-6) instead of decibels.
-    * `melkwargs`: a dictionary of arguments of `MelSpectrogram`; others have their defaults there.
+    Args:
+        sample_rate (int): The sampling rate in Hz. Default: 16000.
+        n_mfcc (int): The number of coefficients. Default: 40.
+        dct_type (int): The type of the discrete cosine transform; only 2 is supported. Default: 2.
+        norm (NormMode): The normalization of the transform.
+        log_mels (bool): Whether to use log(x + 1e-6) instead of decibels. Default: False.
+        melkwargs (dict[str, Any] | None): A dictionary of arguments of `MelSpectrogram`; others
+            have their defaults there. Default: None.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> transform = audio.MFCC(8000, 3, melkwargs={"n_fft": 16, "n_mels": 4})
-    >>> transform(np.ones((2, 32), np.float32)).shape
-    (2, 3, 5)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> transform = audio.MFCC(8000, 3, melkwargs={"n_fft": 16, "n_mels": 4})
+        >>> transform(np.ones((2, 32), np.float32)).shape
+        (2, 3, 5)
     """
 
     vectorised = False
@@ -351,18 +395,24 @@ class MFCC(AudioTransform):
 class LFCC(AudioTransform):
     """Linear-frequency cepstral coefficients [..., n_lfcc, frame] of a waveform [..., time].
 
-    * `sample_rate`: the sampling rate in Hz.
-    * `n_filter`, `f_min`, `f_max`: as in `linear_fbanks`, whose filters replace the mel filters of
-      `MFCC`.
-    * `n_lfcc`: the number of coefficients.
-    * `dct_type`, `norm`: as in `MFCC`.
-    * `log_lf`: whether to use log(x + 1e-6) instead of decibels.
-    * `speckwargs`: a dictionary of arguments of `Spectrogram`.
+    Args:
+        sample_rate (int): The sampling rate in Hz. Default: 16000.
+        n_filter (int): The number of filters. Default: 128.
+        n_lfcc (int): The number of coefficients. Default: 40.
+        f_min (float): The lower end of the band, in Hz. Default: 0.0.
+        f_max (float | None): The upper end of the band, in Hz; None for half of the sampling rate.
+            Default: None.
+        dct_type (int): The type of the discrete cosine transform; only 2 is supported. Default: 2.
+        norm (NormMode): The normalization of the transform.
+        log_lf (bool): Whether to use log(x + 1e-6) instead of decibels. Default: False.
+        speckwargs (dict[str, Any] | None): A dictionary of arguments of `Spectrogram`. Default:
+            None.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.LFCC(8000, 4, 3, speckwargs={"n_fft": 16})(np.ones((2, 32), np.float32)).shape
-    (2, 3, 5)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.LFCC(8000, 4, 3, speckwargs={"n_fft": 16})(np.ones((2, 32), np.float32)).shape
+        (2, 3, 5)
     """
 
     vectorised = False
@@ -404,13 +454,20 @@ class LFCC(AudioTransform):
 class SpectralCentroid(AudioTransform):
     """The mean frequency [..., 1, frame] of each frame of a waveform, weighted by magnitudes.
 
-    `sample_rate` is in Hz; `n_fft`, `win_length`, `hop_length`, `pad` and `window` are as in
-    `Spectrogram`.
+    Args:
+        sample_rate (int): The sampling rate in Hz.
+        n_fft (int): The length of a frame. Default: 400.
+        win_length (int | None): The length of the window; None for `n_fft`. Default: None.
+        hop_length (int | None): The distance between frames; None for half of the window. Default:
+            None.
+        pad (int): The number of zeros added at both ends first. Default: 0.
+        window (WindowType): The window.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.SpectralCentroid(8000, 16)(np.ones((2, 32), np.float32)).shape
-    (2, 1, 5)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.SpectralCentroid(8000, 16)(np.ones((2, 32), np.float32)).shape
+        (2, 1, 5)
     """
 
     def __init__(
@@ -478,17 +535,20 @@ class ComputeDeltas(AudioTransform):
 class SlidingWindowCmn(AudioTransform):
     """Features [..., time, freq] minus their mean over a sliding window (Kaldi's sliding CMN).
 
-    * `cmn_window`: the number of frames in the window.
-    * `min_cmn_window`: the least number, if there are so many frames, where the window ends at the
-      frame.
-    * `center`: whether the window is around each frame instead of ending at it.
-    * `norm_vars`: whether to divide by the standard deviation in the window as well. The result is
-      0 for a window of one frame or of equal ones.
+    Args:
+        cmn_window (int): The number of frames in the window. Default: 600.
+        min_cmn_window (int): The least number, if there are so many frames, where the window ends
+            at the frame. Default: 100.
+        center (bool): Whether the window is around each frame instead of ending at it. Default:
+            False.
+        norm_vars (bool): Whether to divide by the standard deviation in the window as well. The
+            result is 0 for a window of one frame or of equal ones. Default: False.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.SlidingWindowCmn(2, 2)(np.array([[1.0], [3.0], [5.0]])).tolist()
-    [[-1.0], [1.0], [2.0]]
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.SlidingWindowCmn(2, 2)(np.array([[1.0], [3.0], [5.0]])).tolist()
+        [[-1.0], [1.0], [2.0]]
     """
 
     axes = 2

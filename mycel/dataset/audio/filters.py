@@ -126,14 +126,20 @@ class AllpassBiquad(_Section):
 class BandBiquad(_Section):
     """A two-pole band-pass filter that falls off on both sides of `central_freq` (SoX `band`).
 
-    Its width is central_freq / Q. With r = exp(-2 pi width / sample_rate): a = 1, -4 r cos(w) / (1
-    + r), r; b0 makes the peak 1 for pitched sounds, or, with `noise`, keeps the power of white
-    noise.
+    With r = exp(-2 pi width / sample_rate): a = 1, -4 r cos(w) / (1 + r), r.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.BandBiquad(44100, 200.0)(np.ones(4, np.float32)).shape
-    (4,)
+    Args:
+        sample_rate (int): The sampling rate in Hz.
+        central_freq (float): The frequency in Hz.
+        Q (float): The quality factor: the width is central_freq / Q. Default: 0.707.
+        noise (bool): Whether the power of white noise is kept, instead of the peak being 1 for
+            pitched sounds. Default: False.
+
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.BandBiquad(44100, 200.0)(np.ones(4, np.float32)).shape
+        (4,)
     """
 
     central_freq: float
@@ -156,14 +162,17 @@ class BandBiquad(_Section):
 class BandpassBiquad(_Section):
     """A two-pole band-pass filter: (s/Q) / (s^2 + s/Q + 1), whose peak is 1.
 
-    * `sample_rate`, `central_freq`: the sampling rate and the middle of the band in Hz.
-    * `Q`: the quality factor.
-    * `const_skirt_gain`: whether the filter is s / (s^2 + s/Q + 1) instead.
+    Args:
+        sample_rate (int): The sampling rate in Hz.
+        central_freq (float): The frequency in Hz.
+        Q (float): The quality factor. Default: 0.707.
+        const_skirt_gain (bool): Whether the filter is s / (s^2 + s/Q + 1) instead. Default: False.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.BandpassBiquad(44100, 200.0)(np.ones(4, np.float32)).shape
-    (4,)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.BandpassBiquad(44100, 200.0)(np.ones(4, np.float32)).shape
+        (4,)
     """
 
     def __init__(
@@ -197,12 +206,17 @@ class BandrejectBiquad(_Section):
 class BassBiquad(_Section):
     """A two-pole low shelf: it raises what lies below `central_freq` by `gain` dB.
 
-    `sample_rate` and `central_freq` are in Hz; `Q` is the quality factor.
+    Args:
+        sample_rate (int): The sampling rate in Hz.
+        gain (float): The gain in dB.
+        central_freq (float): The frequency in Hz. Default: 100.0.
+        Q (float): The quality factor. Default: 0.707.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.BassBiquad(44100, 3.0)(np.ones(4, np.float32)).shape
-    (4,)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.BassBiquad(44100, 3.0)(np.ones(4, np.float32)).shape
+        (4,)
     """
 
     def __init__(self, sample_rate: int, gain: float, central_freq: float = 100.0, Q: float = 0.707) -> None:
@@ -212,14 +226,21 @@ class BassBiquad(_Section):
 
 
 class Biquad(_Section):
-    """The second-order filter with the coefficients `b0`, `b1`, `b2`, `a0`, `a1` and `a2`.
+    """A second-order filter.
 
-    `a0` must not be 0.
+    Args:
+        b0 (float): The coefficient of x[n].
+        b1 (float): The coefficient of x[n - 1].
+        b2 (float): The coefficient of x[n - 2].
+        a0 (float): The coefficient of y[n], not 0.
+        a1 (float): The coefficient of y[n - 1].
+        a2 (float): The coefficient of y[n - 2].
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.Biquad(0.5, 0.25, 0.0, 1.0, 0.0, 0.0)(np.array([1.0, 0.0, 0.0])).tolist()
-    [0.5, 0.25, 0.0]
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.Biquad(0.5, 0.25, 0.0, 1.0, 0.0, 0.0)(np.array([1.0, 0.0, 0.0])).tolist()
+        [0.5, 0.25, 0.0]
     """
 
     def __init__(self, b0: float, b1: float, b2: float, a0: float, a1: float, a2: float) -> None:
@@ -254,12 +275,17 @@ class DeemphBiquad(_Section):
 class EqualizerBiquad(_Section):
     """A two-pole peaking equalizer: it raises what lies around `center_freq` by `gain` dB.
 
-    `sample_rate` and `center_freq` are in Hz; `Q` is the quality factor.
+    Args:
+        sample_rate (int): The sampling rate in Hz.
+        center_freq (float): The frequency in Hz.
+        gain (float): The gain in dB.
+        Q (float): The quality factor. Default: 0.707.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.EqualizerBiquad(44100, 1500.0, 5.5)(np.ones(4, np.float32)).shape
-    (4,)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.EqualizerBiquad(44100, 1500.0, 5.5)(np.ones(4, np.float32)).shape
+        (4,)
     """
 
     def __init__(self, sample_rate: int, center_freq: float, gain: float, Q: float = 0.707) -> None:
@@ -332,12 +358,17 @@ class RiaaBiquad(_Section):
 class TrebleBiquad(_Section):
     """A two-pole high shelf: it raises what lies above `central_freq` by `gain` dB.
 
-    `sample_rate` and `central_freq` are in Hz; `Q` is the quality factor.
+    Args:
+        sample_rate (int): The sampling rate in Hz.
+        gain (float): The gain in dB.
+        central_freq (float): The frequency in Hz. Default: 3000.
+        Q (float): The quality factor. Default: 0.707.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.TrebleBiquad(44100, 3.0)(np.ones(4, np.float32)).shape
-    (4,)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.TrebleBiquad(44100, 3.0)(np.ones(4, np.float32)).shape
+        (4,)
     """
 
     def __init__(self, sample_rate: int, gain: float, central_freq: float = 3000, Q: float = 0.707) -> None:

@@ -42,19 +42,22 @@ def _check_axis(operation: str, axis: Any) -> int:
 
 
 class MaskAlongAxis(_Masking):
-    """A mask of `mask_value` over frequencies (`axis` 1) or times (2) at a given place.
+    """A mask over frequencies or times at a given place.
 
-    * `mask_start`: the first frequency or time under the mask.
-    * `mask_width`: the number of them, at least 1.
-    * `mask_value`: the value that replaces theirs.
-    * `axis`: 1 for frequencies, 2 for times.
+    Args:
+        mask_start (int): The first frequency or time under the mask.
+        mask_width (int): The number of them, at least 1.
+        mask_value (float): The value that replaces theirs.
+        axis (int): 1 for frequencies, 2 for times.
 
-    Raises RuntimeError where the mask goes beyond the end.
+    Raises:
+        RuntimeError: If the mask goes beyond the end.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.MaskAlongAxis(1, 2, 0.0, 2)(np.ones((1, 4), np.float32)).tolist()
-    [[1.0, 0.0, 0.0, 1.0]]
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.MaskAlongAxis(1, 2, 0.0, 2)(np.ones((1, 4), np.float32)).tolist()
+        [[1.0, 0.0, 0.0, 1.0]]
     """
 
     def __init__(self, mask_start: int, mask_width: int, mask_value: float, axis: int) -> None:
@@ -94,10 +97,14 @@ class MaskAlongAxisIID(_Masking):
     def fill_each(self, values: Array, axis: int, most: int, value: float) -> Array:
         """Return a copy with a random mask in each of the last two axes.
 
-        * `values`: the array.
-        * `axis`: the axis under the mask.
-        * `most`: the largest width of a mask.
-        * `value`: the value under the mask.
+        Args:
+            values (numpy.ndarray[Any, numpy.dtype[Any]]): The array.
+            axis (int): The axis under the mask.
+            most (int): The largest width of a mask.
+            value (float): The value under the mask.
+
+        Returns:
+            numpy.ndarray[Any, numpy.dtype[Any]]: The copy.
         """
         length = values.shape[axis]
         if most > length:
@@ -135,18 +142,21 @@ class _AxisMasking(MaskAlongAxisIID):
 class FrequencyMasking(_AxisMasking):
     """A mask over frequencies of a spectrogram [..., freq, time].
 
-    * `iid_masks`: whether the width is drawn from [0, freq_mask_param], and the start too, for each
-      [freq, time].
-    * `freq_mask_param`: the number of frequencies under the mask.
-    * `mask_start`: the first of them.
-    * `mask_value`: the value that replaces theirs.
+    Args:
+        iid_masks (bool): Whether the width is drawn from [0, freq_mask_param], and the start too,
+            for each [freq, time]. Default: False.
+        freq_mask_param (int): The number of frequencies under the mask. Default: 0.
+        mask_start (int): The first of them. Default: 0.
+        mask_value (float): The value that replaces theirs. Default: 0.0.
 
-    Raises RuntimeError where the mask goes beyond the end.
+    Raises:
+        RuntimeError: If the mask goes beyond the end.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.FrequencyMasking(False, 1, 1)(np.ones((3, 2), np.float32)).tolist()
-    [[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]]
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.FrequencyMasking(False, 1, 1)(np.ones((3, 2), np.float32)).tolist()
+        [[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]]
     """
 
     _axis = -2
@@ -161,18 +171,21 @@ class FrequencyMasking(_AxisMasking):
 class TimeMasking(_AxisMasking):
     """A mask over times of a spectrogram [..., freq, time].
 
-    * `iid_masks`: whether the width is drawn from [0, time_mask_param], and the start too, for each
-      [freq, time].
-    * `time_mask_param`: the number of times under the mask.
-    * `mask_start`: the first of them.
-    * `mask_value`: the value that replaces theirs.
+    Args:
+        iid_masks (bool): Whether the width is drawn from [0, time_mask_param], and the start too,
+            for each [freq, time]. Default: False.
+        time_mask_param (int): The number of times under the mask. Default: 0.
+        mask_start (int): The first of them. Default: 0.
+        mask_value (float): The value that replaces theirs. Default: 0.0.
 
-    Raises RuntimeError where the mask goes beyond the end.
+    Raises:
+        RuntimeError: If the mask goes beyond the end.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.TimeMasking(False, 1, 1)(np.ones((2, 3), np.float32)).tolist()
-    [[1.0, 0.0, 1.0], [1.0, 0.0, 1.0]]
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.TimeMasking(False, 1, 1)(np.ones((2, 3), np.float32)).tolist()
+        [[1.0, 0.0, 1.0], [1.0, 0.0, 1.0]]
     """
 
     def __init__(

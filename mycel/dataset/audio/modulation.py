@@ -78,17 +78,21 @@ class Phaser(AudioTransform):
 
     y[n] = gain_in x[n] + decay y[n - d(n)], times `gain_out` and limited to [-1, 1].
 
-    * `sample_rate`: the sampling rate in Hz.
-    * `gain_in`, `gain_out`: the gains before and after, within [0, 1] and [0, 1e9].
-    * `delay_ms`: the greatest delay d in milliseconds, within [0, 5]; the least is one sample.
-    * `decay`: the gain of the feedback, within [0, 0.99].
-    * `mod_speed`: how often the delay swings in a second, within [0.1, 2].
-    * `sinusoidal`: whether the delay follows a sine instead of a triangle.
+    Args:
+        sample_rate (int): The sampling rate in Hz.
+        gain_in (float): The gain before, within [0, 1]. Default: 0.4.
+        gain_out (float): The gain after, within [0, 1e9]. Default: 0.74.
+        delay_ms (float): The greatest delay d in milliseconds, within [0, 5]; the least is one
+            sample. Default: 3.0.
+        decay (float): The gain of the feedback, within [0, 0.99]. Default: 0.4.
+        mod_speed (float): How often the delay swings in a second, within [0.1, 2]. Default: 0.5.
+        sinusoidal (bool): Whether the delay follows a sine instead of a triangle. Default: True.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.Phaser(44100)(np.zeros((2, 3), np.float32)).shape
-    (2, 3)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.Phaser(44100)(np.zeros((2, 3), np.float32)).shape
+        (2, 3)
     """
 
     def __init__(
@@ -153,20 +157,25 @@ class Flanger(AudioTransform):
     The delay swings, differently for each channel. Values are limited to [-1, 1]. Integers keep
     their type.
 
-    * `sample_rate`: the sampling rate in Hz.
-    * `delay`, `depth`: the delay swings between `delay` and `delay + depth` milliseconds, within
-      [0, 30] and [0, 10].
-    * `regen`: the percentage of the delayed sound that is fed back, within [-95, 95].
-    * `width`: the percentage of the delayed sound that is mixed in, within [0, 100].
-    * `speed`: how often the delay swings in a second, within [0.1, 10].
-    * `phase`: how far channels swing apart, in percent of a period, within [0, 100].
-    * `modulation`: the wave that the delay follows.
-    * `interpolation`: the interpolation between two samples.
+    Args:
+        sample_rate (int): The sampling rate in Hz.
+        delay (float): The least delay in milliseconds, within [0, 30]. Default: 0.0.
+        depth (float): How much it grows, in milliseconds, within [0, 10]. Default: 2.0.
+        regen (float): The percentage of the delayed sound that is fed back, within [-95, 95].
+            Default: 0.0.
+        width (float): The percentage of the delayed sound that is mixed in, within [0, 100].
+            Default: 71.0.
+        speed (float): How often the delay swings in a second, within [0.1, 10]. Default: 0.5.
+        phase (float): How far channels swing apart, in percent of a period, within [0, 100].
+            Default: 25.0.
+        modulation (Modulation): The wave that the delay follows.
+        interpolation (Interpolation): The interpolation between two samples.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.Flanger(44100)(np.zeros((2, 3), np.float32)).shape
-    (2, 3)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.Flanger(44100)(np.zeros((2, 3), np.float32)).shape
+        (2, 3)
     """
 
     axes = 2

@@ -109,17 +109,23 @@ def _side_by_side(waveform: Array, source: int, target: int, count: int, reach: 
 class Resample(AudioTransform):
     """A waveform [..., time] at another sampling rate, ceil(time * new_freq / orig_freq) long.
 
-    * `orig_freq`, `new_freq`: the rates in Hz, taken as whole numbers as in MindSpore. If they are
-      equal, the waveform is returned unchanged.
-    * `resample_method`: the window of the sinc.
-    * `lowpass_filter_width`: the number of zero crossings of the sinc on each side.
-    * `rolloff`: its cutoff as a fraction of the lower Nyquist frequency, within (0, 1].
-    * `beta`: the shape of Kaiser's window (default: 14.769656459379492).
+    Args:
+        orig_freq (float): The rate in Hz, taken as a whole number as in MindSpore. Default: 16000.
+        new_freq (float): The rate of the result, likewise; if it is equal, the waveform is returned
+            unchanged. Default: 16000.
+        resample_method (ResampleMethod): The window of the sinc.
+        lowpass_filter_width (int): The number of zero crossings of the sinc on each side. Default:
+            6.
+        rolloff (float): Its cutoff as a fraction of the lower Nyquist frequency, within (0, 1].
+            Default: 0.99.
+        beta (float | None): The shape of Kaiser's window (default: 14.769656459379492). Default:
+            None.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.Resample(16000, 8000)(np.ones((2, 9), np.float32)).shape
-    (2, 5)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.Resample(16000, 8000)(np.ones((2, 9), np.float32)).shape
+        (2, 5)
     """
 
     def __init__(

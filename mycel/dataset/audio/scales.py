@@ -25,16 +25,19 @@ class AmplitudeToDB(AudioTransform):
 
     A value is k log10(max(x, amin) / max(ref_value, amin)), with k = 10 or 20.
 
-    * `stype`: whether the values are powers (POWER, k = 10) or magnitudes (MAGNITUDE, k = 20).
-    * `ref_value`: the value of 0 dB.
-    * `amin`: the least value; smaller ones count as this.
-    * `top_db`: the greatest distance from the loudest value of each [channel, freq, time]; quieter
-      values are raised to it.
+    Args:
+        stype (ScaleType): Whether the values are powers (POWER, k = 10) or magnitudes (MAGNITUDE, k
+            = 20).
+        ref_value (float): The value of 0 dB. Default: 1.0.
+        amin (float): The least value; smaller ones count as this. Default: 1e-10.
+        top_db (float): The greatest distance from the loudest value of each [channel, freq, time];
+            quieter values are raised to it. Default: 80.0.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.AmplitudeToDB()(np.array([[1.0, 100.0]])).round(3).tolist()
-    [[0.0, 20.0]]
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.AmplitudeToDB()(np.array([[1.0, 100.0]])).round(3).tolist()
+        [[0.0, 20.0]]
     """
 
     axes = 2
@@ -213,20 +216,27 @@ def melscale_fbanks(
     norm: NormType = NormType.NONE,
     mel_type: MelType = MelType.HTK,
 ) -> Array:
-    """Return triangular filters that are evenly spaced on the mel scale: float32 [n_freqs, n_mels].
+    """Return triangular filters that are evenly spaced on the mel scale.
 
-    * `n_freqs`: the number of frequencies of a spectrum, from 0 to sample_rate / 2.
-    * `f_min`, `f_max`: the band that the filters cover, in Hz.
-    * `n_mels`: the number of filters.
-    * `sample_rate`: the sampling rate in Hz.
-    * `norm`: with `NormType.SLANEY`, each filter is divided by half of its width.
-    * `mel_type`: the mel scale.
+    Args:
+        n_freqs (int): The number of frequencies of a spectrum, from 0 to sample_rate / 2.
+        f_min (float): The lower end of the band that the filters cover, in Hz.
+        f_max (float): The upper end of that band, in Hz.
+        n_mels (int): The number of filters.
+        sample_rate (int): The sampling rate in Hz.
+        norm (NormType): With `NormType.SLANEY`, each filter is divided by half of its width.
+        mel_type (MelType): The mel scale.
 
-    Raises TypeError and ValueError for wrong arguments.
+    Returns:
+        numpy.ndarray[Any, numpy.dtype[Any]]: The filters, float32 [n_freqs, n_mels].
 
-    >>> from mycel.dataset import audio
-    >>> audio.melscale_fbanks(9, 0.0, 4000.0, 3, 8000).shape
-    (9, 3)
+    Raises:
+        TypeError, ValueError: For wrong arguments.
+
+    Examples:
+        >>> from mycel.dataset import audio
+        >>> audio.melscale_fbanks(9, 0.0, 4000.0, 3, 8000).shape
+        (9, 3)
     """
     operation = "melscale_fbanks"
     check_int(operation, "n_freqs", n_freqs, 0)
@@ -241,16 +251,22 @@ def melscale_fbanks(
 
 
 def linear_fbanks(n_freqs: int, f_min: float, f_max: float, n_filter: int, sample_rate: int) -> Array:
-    """Return triangular filters that are evenly spaced: float32 [n_freqs, n_filter].
+    """Return triangular filters that are evenly spaced.
 
-    * `n_freqs`: the number of frequencies of a spectrum, from 0 to sample_rate / 2.
-    * `f_min`, `f_max`: the band that the filters cover, in Hz.
-    * `n_filter`: the number of filters.
-    * `sample_rate`: the sampling rate in Hz.
+    Args:
+        n_freqs (int): The number of frequencies of a spectrum, from 0 to sample_rate / 2.
+        f_min (float): The lower end of the band that the filters cover, in Hz.
+        f_max (float): The upper end of that band, in Hz.
+        n_filter (int): The number of filters.
+        sample_rate (int): The sampling rate in Hz.
 
-    >>> from mycel.dataset import audio
-    >>> audio.linear_fbanks(5, 0.0, 4000.0, 3, 8000)[:, 1].tolist()
-    [0.0, 0.0, 1.0, 0.0, 0.0]
+    Returns:
+        numpy.ndarray[Any, numpy.dtype[Any]]: The filters, float32 [n_freqs, n_filter].
+
+    Examples:
+        >>> from mycel.dataset import audio
+        >>> audio.linear_fbanks(5, 0.0, 4000.0, 3, 8000)[:, 1].tolist()
+        [0.0, 0.0, 1.0, 0.0, 0.0]
     """
     operation = "linear_fbanks"
     check_int(operation, "n_freqs", n_freqs, 0)

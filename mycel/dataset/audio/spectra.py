@@ -42,23 +42,29 @@ def as_pairs(array: Array) -> Array:
 class Spectrogram(AudioTransform):
     """The spectrogram [..., freq, frame] of a waveform [..., time].
 
-    * `n_fft`: the length of the transform.
-    * `win_length`, `hop_length`: the length of the window and the distance of frames; by default
-      n_fft and half of win_length.
-    * `pad`: the number of zeros added at both ends first.
-    * `window`: the window.
-    * `power`: the power of |STFT|; 0 gives complex pairs.
-    * `normalized`: whether to divide by the root of the sum of the squared window.
-    * `center`: whether the first frame is centred at the first sample; `pad_mode` gives the values
-      before it.
-    * `onesided`: whether freq is n_fft // 2 + 1 instead of n_fft.
+    Args:
+        n_fft (int): The length of the transform. Default: 400.
+        win_length (int | None): The length of the window; None for `n_fft`. Default: None.
+        hop_length (int | None): The distance of frames; None for half of `win_length`. Default:
+            None.
+        pad (int): The number of zeros added at both ends first. Default: 0.
+        window (WindowType): The window.
+        power (float): The power of |STFT|; 0 gives complex pairs. Default: 2.0.
+        normalized (bool): Whether to divide by the root of the sum of the squared window. Default:
+            False.
+        center (bool): Whether the first frame is centred at the first sample; `pad_mode` gives the
+            values before it. Default: True.
+        pad_mode (BorderType): How ends are padded.
+        onesided (bool): Whether freq is n_fft // 2 + 1 instead of n_fft. Default: True.
 
-    Raises RuntimeError for waveforms shorter than a frame.
+    Raises:
+        RuntimeError: For waveforms shorter than a frame.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.Spectrogram(n_fft=8)(np.ones((2, 16), np.float32)).shape
-    (2, 5, 5)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.Spectrogram(n_fft=8)(np.ones((2, 16), np.float32)).shape
+        (2, 5, 5)
     """
 
     def __init__(
@@ -111,19 +117,33 @@ class Spectrogram(AudioTransform):
 class InverseSpectrogram(AudioTransform):
     """The waveform [..., time] of a complex spectrogram [..., freq, frame, 2], by least squares.
 
-    * `length`: the length of the waveform (default: all of it).
-    * `n_fft`, `win_length`, `hop_length`, `pad`, `window`, `normalized`, `center`, `pad_mode`,
-      `onesided`: those of the `Spectrogram` that made it. Unlike MindSpore 2.10, this honours
-      `pad`, `center` and `onesided` where they differ from their defaults.
+    The parameters are those of the `Spectrogram` that made it. Unlike MindSpore 2.10, this honours
+    `pad`, `center` and `onesided` where they differ from their defaults.
 
-    Raises RuntimeError where freq does not fit `n_fft` and `onesided`.
+    Args:
+        length (int | None): The length of the waveform; None for all of it. Default: None.
+        n_fft (int): The length of a frame. Default: 400.
+        win_length (int | None): The length of the window; None for `n_fft`. Default: None.
+        hop_length (int | None): The distance between frames; None for half of the window. Default:
+            None.
+        pad (int): The number of zeros added at both ends first. Default: 0.
+        window (WindowType): The window.
+        normalized (bool): Whether the spectrum is divided by the norm of the window. Default:
+            False.
+        center (bool): Whether frames are centred, with the ends padded. Default: True.
+        pad_mode (BorderType): How ends are padded.
+        onesided (bool): Whether frequencies above the half are left out. Default: True.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> wave = np.sin(np.arange(32.0))
-    >>> spectrum = audio.Spectrogram(n_fft=8, power=0.0)(wave)
-    >>> bool(np.allclose(audio.InverseSpectrogram(n_fft=8)(spectrum), wave))
-    True
+    Raises:
+        RuntimeError: If freq does not fit `n_fft` and `onesided`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> wave = np.sin(np.arange(32.0))
+        >>> spectrum = audio.Spectrogram(n_fft=8, power=0.0)(wave)
+        >>> bool(np.allclose(audio.InverseSpectrogram(n_fft=8)(spectrum), wave))
+        True
     """
 
     axes = 3
@@ -179,20 +199,25 @@ class GriffinLim(AudioTransform):
 
     This is the fast Griffin-Lim algorithm (Perraudin, Balazs and Sondergaard, 2013). In each step
     the phases become those of the spectrum of the current waveform minus m / (1 + 2 m) times the
-    one before.
+    one before, where m is `momentum`.
 
-    * `n_fft`, `win_length`, `hop_length`, `window_type`: as in `Spectrogram`, where the last is
-      called window.
-    * `n_iter`: the number of steps.
-    * `power`: the power of the given spectrogram.
-    * `momentum`: m in the formula above.
-    * `length`: the length of the waveform (default: all of it).
-    * `rand_init`: whether phases start at random instead of at 0.
+    Args:
+        n_fft (int): The length of a frame. Default: 400.
+        n_iter (int): The number of steps. Default: 32.
+        win_length (int | None): The length of the window; None for `n_fft`. Default: None.
+        hop_length (int | None): The distance between frames; None for half of the window. Default:
+            None.
+        window_type (WindowType): The window.
+        power (float): The power of the given spectrogram. Default: 2.0.
+        momentum (float): The m of the formula. Default: 0.99.
+        length (int | None): The length of the waveform (default: all of it). Default: None.
+        rand_init (bool): Whether phases start at random instead of at 0. Default: True.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.GriffinLim(n_fft=8)(np.ones((5, 9), np.float32)).shape
-    (32,)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.GriffinLim(n_fft=8)(np.ones((5, 9), np.float32)).shape
+        (32,)
     """
 
     random = True
@@ -335,16 +360,21 @@ class PitchShift(AudioTransform):
     It is stretched in time by 2^(n_steps / bins_per_octave) with a phase vocoder and resampled to
     its old length.
 
-    * `sample_rate`: the sampling rate in Hz.
-    * `n_steps`: the number of steps.
-    * `bins_per_octave`: the number of steps that double the pitch.
-    * `n_fft`, `win_length`, `hop_length`, `window`: as in `Spectrogram`, but `hop_length` is a
-      quarter of `win_length` by default.
+    Args:
+        sample_rate (int): The sampling rate in Hz.
+        n_steps (int): The number of steps.
+        bins_per_octave (int): The number of steps that double the pitch. Default: 12.
+        n_fft (int): The length of a frame. Default: 512.
+        win_length (int | None): The length of the window; None for `n_fft`. Default: None.
+        hop_length (int | None): The distance between frames; None for a quarter of `win_length`.
+            Default: None.
+        window (WindowType): The window.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.PitchShift(16000, 4, n_fft=16)(np.ones((2, 40), np.float32)).shape
-    (2, 40)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.PitchShift(16000, 4, n_fft=16)(np.ones((2, 40), np.float32)).shape
+        (2, 40)
     """
 
     def __init__(

@@ -26,19 +26,23 @@ class DetectPitchFrequency(AudioTransform):
     norms of both. The best lag from ceil(sample_rate / freq_high) on is taken; one in the shorter
     half wins if it is at least 0.99 times as good.
 
-    * `sample_rate`: the sampling rate in Hz.
-    * `frame_time`: the length of a frame in seconds.
-    * `win_length`: the number of frames whose median smooths the lags. The result has win_length -
-      1 - (win_length - 1) // 2 fewer frames at the end.
-    * `freq_low`, `freq_high`: the range of pitches in Hz.
+    Args:
+        sample_rate (int): The sampling rate in Hz.
+        frame_time (float): The length of a frame in seconds. Default: 0.01.
+        win_length (int): The number of frames whose median smooths the lags. The result has
+            win_length - 1 - (win_length - 1) // 2 fewer frames at the end. Default: 30.
+        freq_low (float): The lowest pitch in Hz. Default: 85.
+        freq_high (float): The highest pitch in Hz. Default: 3400.
 
-    Raises RuntimeError for waveforms of too few frames.
+    Raises:
+        RuntimeError: For waveforms of too few frames.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> wave = np.sin(2 * np.pi * 100 / 8000 * np.arange(2000))
-    >>> audio.DetectPitchFrequency(8000, win_length=5)(wave)[3:5].tolist()
-    [100.0, 100.0]
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> wave = np.sin(2 * np.pi * 100 / 8000 * np.arange(2000))
+        >>> audio.DetectPitchFrequency(8000, win_length=5)(wave)[3:5].tolist()
+        [100.0, 100.0]
     """
 
     def __init__(
@@ -138,25 +142,34 @@ class Vad(AudioTransform):
     measure_duration seconds remain. (MindSpore 2.10 never finds a voice.) Times are in seconds and
     frequencies in Hz.
 
-    * `sample_rate`: the sampling rate.
-    * `trigger_level`, `trigger_time`: the average over `trigger_time` must reach `trigger_level`.
-    * `search_time`, `allowed_gap`, `pre_trigger_time`: the result begins with the earliest burst of
-      the last `search_time` that no gap longer than `allowed_gap` follows, and `pre_trigger_time`
-      before it.
-    * `boot_time`: how long the first estimate of the noise takes.
-    * `noise_up_time`, `noise_down_time`: the time constants of the estimate where the noise rises
-      and falls; ValueError if the first is less.
-    * `noise_reduction_amount`: how many times the estimate is subtracted.
-    * `measure_freq`, `measure_duration`: how often to measure in a second, and over how long
-      (default: 2 / measure_freq).
-    * `measure_smooth_time`: the time constant that smooths the spectrum.
-    * `hp_filter_freq`, `lp_filter_freq`: the band of the spectrum.
-    * `hp_lifter_freq`, `lp_lifter_freq`: the band of the cepstrum.
+    Args:
+        sample_rate (int): The sampling rate.
+        trigger_level (float): What the average over `trigger_time` must reach. Default: 7.0.
+        trigger_time (float): The time of that average. Default: 0.25.
+        search_time (float): How far back the earliest burst is looked for, with which the result
+            begins. Default: 1.0.
+        allowed_gap (float): The longest gap that may follow such a burst. Default: 0.25.
+        pre_trigger_time (float): How much of what precedes the burst is kept. Default: 0.0.
+        boot_time (float): How long the first estimate of the noise takes. Default: 0.35.
+        noise_up_time (float): The time constant of the estimate where the noise rises; ValueError
+            if it is less than the next. Default: 0.1.
+        noise_down_time (float): The time constant of the estimate where the noise falls. Default:
+            0.01.
+        noise_reduction_amount (float): How many times the estimate is subtracted. Default: 1.35.
+        measure_freq (float): How often to measure in a second. Default: 20.0.
+        measure_duration (float | None): Over how long to measure; None for 2 / measure_freq.
+            Default: None.
+        measure_smooth_time (float): The time constant that smooths the spectrum. Default: 0.4.
+        hp_filter_freq (float): The lower end of the band of the spectrum. Default: 50.0.
+        lp_filter_freq (float): The upper end of the band of the spectrum. Default: 6000.0.
+        hp_lifter_freq (float): The lower end of the band of the cepstrum. Default: 150.0.
+        lp_lifter_freq (float): The upper end of the band of the cepstrum. Default: 2000.0.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import audio
-    >>> audio.Vad(600, search_time=0.0)(np.zeros((2, 100), np.float32)).shape
-    (2, 60)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import audio
+        >>> audio.Vad(600, search_time=0.0)(np.zeros((2, 100), np.float32)).shape
+        (2, 60)
     """
 
     vectorised = False

@@ -199,36 +199,48 @@ _FEW = 64
 class GeneratorDataset(MappableDataset):
     """Rows from a Python object.
 
-    * `source`: a function that returns an iterable, an iterable, or an object with `__getitem__`
-      and `__len__`. Only the last is read by number: it can be sampled, and is shuffled unless
-      `shuffle` is False. A row is a tuple with a value for each column, or the value of the only
-      column.
-    * `column_names`: the names of the columns.
-    * `column_types`: the types that columns must have; values are checked, never converted.
-    * `num_parallel_workers`: the number of workers that read by number, each from its own copy of
-      the source. A source that cannot be copied, as it holds an open file, is read by one thread,
-      and a warning says so. A source that is not read by number has one reader. Iterators that live
-      at once read the source itself in turns.
-    * `num_samples`: the largest number of rows in an epoch.
-    * `shuffle`, `sampler`, `num_shards`, `shard_id`: as in `MappableDataset`.
-    * `batch_sampler`: yields lists of row numbers; `collate_fn` makes one row of what the source
-      gives for such a list, and without it columns are stacked, also those of dictionaries.
-      Workers take one list each.
-    * `python_multiprocessing`: whether several workers are processes, as they are by default, or
-      threads, whose copies are made when an epoch begins. What a source changes of itself, its own
-      worker alone sees.
-    * `max_rowsize`: without effect, as shared memory grows with the rows. `schema` raises
-      NotImplementedError.
+    Args:
+        source (Any): A function that returns an iterable, an iterable, or an object with
+            `__getitem__` and `__len__`. Only the last is read by number: it can be sampled, and is
+            shuffled unless `shuffle` is False. A row is a tuple with a value for each column, or
+            the value of the only column.
+        column_names (str | Sequence[str] | None): The names of the columns. Default: None.
+        column_types (Sequence[Any] | None): The types that columns must have; values are checked,
+            never converted. Default: None.
+        schema (Schema | str | None): Must be None: others raise NotImplementedError. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int): The number of threads that read; None for that of the settings.
+            Default: 1.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for yes, where they
+            are read by number. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows; an iterable gives their
+            numbers. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        python_multiprocessing (bool): Whether several workers are processes, as they are by
+            default, or threads, whose copies are made when an epoch begins. What a source changes
+            of itself, its own worker alone sees. Default: True.
+        max_rowsize (int | list[int] | None): Changes nothing, as shared memory grows with the rows.
+            Default: None.
+        batch_sampler (Iterable[Sequence[int]] | None): Yields lists of row numbers, of which each
+            is one row; workers take one list each. Default: None.
+        collate_fn (Callable[[list[Any]], Any] | None): Makes that row of what the source gives for
+            such a list; without it columns are stacked, also those of dictionaries. Default: None.
 
-    Raises RuntimeError from the consumer's `next` when the source fails; the message names the row.
+    Raises:
+        RuntimeError: From the consumer's `next` when the source fails; the message names the row.
 
-    >>> import mycel.dataset as ds
-    >>> def squares():
-    ...     for i in range(3):
-    ...         yield i, i * i
-    >>> data = ds.GeneratorDataset(squares, ["n", "square"])
-    >>> [int(row["square"]) for row in data.create_dict_iterator(num_epochs=1, output_numpy=True)]
-    [0, 1, 4]
+    Examples:
+        >>> import mycel.dataset as ds
+        >>> def squares():
+        ...     for i in range(3):
+        ...         yield i, i * i
+        >>> data = ds.GeneratorDataset(squares, ["n", "square"])
+        >>> [int(row["square"]) for row in data.create_dict_iterator(num_epochs=1,
+        ...     output_numpy=True)]
+        [0, 1, 4]
     """
 
     _uses_workers = True

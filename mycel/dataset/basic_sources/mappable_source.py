@@ -39,15 +39,20 @@ from mycel.dataset.samplers import (
 class MappableDataset(Dataset):
     """The base class of sources that read rows by number.
 
-    * `num_parallel_workers`: the number of threads that read, in sources of a file for each row.
-      Others read in the pipeline's thread, and it is said once that more have no effect.
-    * `sampler`: a sampler or an iterable of row numbers, instead of `num_samples`, `shuffle`,
-      `num_shards` and `shard_id`.
-    * `num_samples`: the largest number of rows in an epoch; all of them if it is None or 0.
-    * `shuffle`: whether rows come in random order; they do by default.
-    * `num_shards`, `shard_id`: the number of shards that share the rows, and the number of this
-      one. Both or neither must be given.
-    * `cache`: a `DatasetCache`, which keeps the rows for later epochs and other pipelines.
+    Args:
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     def __init__(
@@ -364,18 +369,31 @@ class HeldDataset(ArrayDataset):
 class NumpySlicesDataset(ArrayDataset):
     """The slices of arrays along their first axis.
 
-    * `data`: an array or list (one column), a tuple of them, or a dictionary by column name.
-    * `column_names`: the names of the columns; `column_0`, `column_1`, ... by default.
-    * `shuffle`: rows are shuffled unless it is False.
+    Args:
+        data (Any): An array or list (one column), a tuple of them, or a dictionary by column name.
+        column_names (str | Sequence[str] | None): The names of the columns; `column_0`, `column_1`,
+            ... by default. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: 1.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
 
-    `num_samples`, `num_parallel_workers`, `sampler`, `num_shards` and `shard_id` are those of
-    `MappableDataset`. Raises ValueError where columns differ in length or are empty.
+    Raises:
+        ValueError: If columns differ in length or are empty.
 
-    >>> import mycel.dataset as ds
-    >>> data = ds.NumpySlicesDataset({"x": [[1, 2], [3, 4]], "y": [0, 1]}, shuffle=False)
-    >>> rows = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
-    >>> [(x.tolist(), int(y)) for x, y in rows]
-    [([1, 2], 0), ([3, 4], 1)]
+    Examples:
+        >>> import mycel.dataset as ds
+        >>> data = ds.NumpySlicesDataset({"x": [[1, 2], [3, 4]], "y": [0, 1]}, shuffle=False)
+        >>> rows = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
+        >>> [(x.tolist(), int(y)) for x, y in rows]
+        [([1, 2], 0), ([3, 4], 1)]
     """
 
     _in_memory = True

@@ -43,22 +43,27 @@ class DatasetCache:
     any pipeline of this user that does the same in the same session. ``mycel dataset-cache
     --start`` starts a server, ``--generate_session`` makes a session.
 
-    * `session_id`: the number of the session.
-    * `size`: the memory for its rows, in megabytes; 0 sets no limit.
-    * `spilling`: whether rows that do not fit are written to the server's disk. Otherwise they are
-      computed in each epoch.
-    * `hostname`: must be this machine.
-    * `port`: the server's port, 50052 by default.
-    * `num_connections`: how many requests are made at once, 12 by default.
-    * `prefetch_size`: how many rows are asked for at once, 20 by default.
+    Args:
+        session_id (int): The number of the session.
+        size (int): The memory for its rows, in megabytes; 0 sets no limit. Default: 0.
+        spilling (bool): Whether rows that do not fit are written to the server's disk. Otherwise
+            they are computed in each epoch. Default: False.
+        hostname (str | None): Must be this machine. Default: None.
+        port (int | None): The server's port, 50052 by default. Default: None.
+        num_connections (int | None): How many requests are made at once, 12 by default. Default:
+            None.
+        prefetch_size (int | None): How many rows are asked for at once, 20 by default. Default:
+            None.
 
-    Raises RuntimeError while iterating where there is no such server or session, where it ends, and
-    where its disk is full.
+    Raises:
+        RuntimeError: While iterating where there is no such server or session, where it ends, and
+            where its disk is full.
 
-    >>> import mycel.dataset as ds
-    >>> cache = ds.DatasetCache(session_id=1, size=100, prefetch_size=8)
-    >>> cache.prefetch_size
-    8
+    Examples:
+        >>> import mycel.dataset as ds
+        >>> cache = ds.DatasetCache(session_id=1, size=100, prefetch_size=8)
+        >>> cache.prefetch_size
+        8
     """
 
     def __init__(

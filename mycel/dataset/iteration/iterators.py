@@ -501,13 +501,18 @@ class _Iterator:
 class TupleIterator(_Iterator):
     """An iterator over `dataset` whose rows are lists.
 
-    `columns`, `num_epochs`, `output_numpy` and `do_copy` are those of
-    `Dataset.create_tuple_iterator`.
+    Args:
+        dataset (Node): The last node of the pipeline.
+        columns (str | Sequence[str] | None): As in `Dataset.create_tuple_iterator`. Default: None.
+        num_epochs (int): As in `Dataset.create_tuple_iterator`. Default: -1.
+        output_numpy (bool): As in `Dataset.create_tuple_iterator`. Default: False.
+        do_copy (bool): As in `Dataset.create_tuple_iterator`. Default: False.
 
-    >>> import mycel.dataset as ds
-    >>> data = ds.NumpySlicesDataset({"x": [1, 2], "y": [3, 4]}, shuffle=False)
-    >>> [[int(y), int(x)] for y, x in ds.TupleIterator(data, ["y", "x"], num_epochs=1)]
-    [[3, 1], [4, 2]]
+    Examples:
+        >>> import mycel.dataset as ds
+        >>> data = ds.NumpySlicesDataset({"x": [1, 2], "y": [3, 4]}, shuffle=False)
+        >>> [[int(y), int(x)] for y, x in ds.TupleIterator(data, ["y", "x"], num_epochs=1)]
+        [[3, 1], [4, 2]]
     """
 
     def __init__(
@@ -546,7 +551,11 @@ class TupleIterator(_Iterator):
 class DictIterator(_Iterator):
     """An iterator over `dataset` whose rows are dictionaries.
 
-    `num_epochs`, `output_numpy` and `do_copy` are those of `Dataset.create_tuple_iterator`.
+    Args:
+        dataset (Node): The last node of the pipeline.
+        num_epochs (int): As in `Dataset.create_tuple_iterator`. Default: -1.
+        output_numpy (bool): As in `Dataset.create_tuple_iterator`. Default: False.
+        do_copy (bool): As in `Dataset.create_tuple_iterator`. Default: False.
     """
 
     def __init__(self, dataset: Node, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False) -> None:

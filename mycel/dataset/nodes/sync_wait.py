@@ -218,14 +218,19 @@ def sync_wait_for_dataset(rank_id: int, rank_size: int, current_epoch: int, obs_
 
     Ranks whose files come from elsewhere call it before they begin an epoch, once theirs are there.
 
-    * `rank_id`, `rank_size`: the number of this rank, and how many there are.
-    * `current_epoch`: the number of the epoch that begins.
-    * `obs_runtime`: MindSpore's handle of its object store; it changes nothing here.
+    Args:
+        rank_id (int): The number of this rank.
+        rank_size (int): The number of ranks.
+        current_epoch (int): The number of the epoch that begins.
+        obs_runtime (Any): MindSpore's handle of its object store; it changes nothing here. Default:
+            None.
 
-    Raises RuntimeError where the process is another rank, or the ranks are at different epochs.
+    Raises:
+        RuntimeError: If the process is another rank, or the ranks are at different epochs.
 
-    >>> from mycel.dataset import sync_wait_for_dataset
-    >>> sync_wait_for_dataset(rank_id=0, rank_size=1, current_epoch=0)
+    Examples:
+        >>> from mycel.dataset import sync_wait_for_dataset
+        >>> sync_wait_for_dataset(rank_id=0, rank_size=1, current_epoch=0)
     """
     where = "sync_wait_for_dataset"
     check_count(where, "rank_size", rank_size, 1)

@@ -47,33 +47,48 @@ class _FileShuffle(Together):
 class MindDataset(MappableDataset):
     """The rows of record files.
 
-    * `dataset_files`: one file, of which all shards are read, or a list of files.
-    * `columns_list`: the fields to read as columns; by default all, in the order of their names.
-      Numbers are scalars of their types, and bytes are one value of type S, shape (1,); there are
-      text and arrays as well.
-    * `shuffle`: rows are shuffled unless it is False; Shuffle.FILES shuffles the files,
-      Shuffle.INFILE the rows of each file. Shuffle.PARTIAL, for files larger than memory, shuffles
-      pieces of files, and then the rows of some pieces together.
-    * `padded_sample`, `num_padded`: `num_padded` rows like `padded_sample`, which has a value for
-      each of `columns_list`, follow the rows of the files, for example to make shards equal.
-    * `num_parallel_workers`, `num_shards`, `shard_id`, `sampler`, `num_samples`, `cache`: as in
-      `MappableDataset`.
+    Args:
+        dataset_files (str | list[str]): One file, of which all shards are read, or a list of files.
+        columns_list (list[str] | None): The fields to read as columns; by default all, in the order
+            of their names. Numbers are scalars of their types, and bytes are one value of type S,
+            shape (1,); there are text and arrays as well. Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        padded_sample (dict[str, Any] | None): A value for each of `columns_list`, for rows that
+            follow those of the files. Default: None.
+        num_padded (int | None): The number of such rows, for example to make shards equal. Default:
+            None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
 
-    Raises ValueError for arguments that do not fit, RuntimeError for files that are not there, and
-    MRMOpenError for damaged files.
+    Raises:
+        ValueError: For arguments that do not fit.
+        RuntimeError: For files that are not there.
+        MRMOpenError: For damaged files.
 
-    >>> import tempfile, os
-    >>> import mycel.dataset as ds
-    >>> from mycel.mindrecord import FileWriter
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     name = os.path.join(folder, "a.mindrecord")
-    ...     writer = FileWriter(name)
-    ...     writer.add_schema({"x": {"type": "int32"}, "name": {"type": "string"}})
-    ...     writer.write_raw_data([{"x": n, "name": f"row {n}"} for n in range(3)])
-    ...     writer.commit()
-    ...     data = ds.MindDataset(name, ["x"], shuffle=False, padded_sample={"x": -1}, num_padded=1)
-    ...     [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
-    [0, 1, 2, -1]
+    Examples:
+        >>> import tempfile, os
+        >>> import mycel.dataset as ds
+        >>> from mycel.mindrecord import FileWriter
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     name = os.path.join(folder, "a.mindrecord")
+        ...     writer = FileWriter(name)
+        ...     writer.add_schema({"x": {"type": "int32"}, "name": {"type": "string"}})
+        ...     writer.write_raw_data([{"x": n, "name": f"row {n}"} for n in range(3)])
+        ...     writer.commit()
+        ...     data = ds.MindDataset(name, ["x"], shuffle=False, padded_sample={"x": -1},
+        ...     num_padded=1)
+        ...     [int(x) for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        [0, 1, 2, -1]
     """
 
     _uses_workers = True

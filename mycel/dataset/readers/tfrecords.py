@@ -29,28 +29,42 @@ class TFRecordDataset(MappableDataset):
     Columns are int64, float32, or uint8 for bytes. Several bytes of one feature are padded with
     spaces to the longest and joined. Checksums of lengths are checked, those of contents are not.
 
-    * `dataset_files`: names and patterns of files.
-    * `schema`: a `Schema`, or the name of its file, with the features to read, their types and
-      their shapes; features of type "string" are text.
-    * `columns_list`: the columns to read, in this order.
-    * `shuffle`: as in `TextFileDataset`; not Shuffle.PARTIAL where files are compressed.
-    * `shard_equal_rows`: whether shards take consecutive rows instead of whole files. They always
-      do for compressed files. Positions of whole files are refused by other numbers of shards.
-    * `compression_type`: "GZIP" or "ZLIB" for compressed files, which are read into memory.
-    * `num_samples`, `num_parallel_workers`, `num_shards`, `shard_id`, `cache`: as in
-      `MappableDataset`.
+    Args:
+        dataset_files (str | Sequence[str]): Names and patterns of files.
+        schema (Schema | str | None): The features to read, their types and their shapes, or the
+            name of a file of them; features of type "string" are text. None for those of the first
+            message. Default: None.
+        columns_list (Sequence[str] | None): The columns to read, in this order. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        shard_equal_rows (bool): Whether shards take consecutive rows instead of whole files. They
+            always do for compressed files. Positions of whole files are refused by other numbers of
+            shards. Default: False.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
+        compression_type (str | None): "GZIP" or "ZLIB" for compressed files, which are read into
+            memory. Default: None.
 
-    Raises ValueError for files of another format, and while iterating for features that are missing
-    or do not fit.
+    Raises:
+        ValueError: For files of another format, and while iterating for features that are missing
+            or do not fit.
 
-    >>> import os, tempfile
-    >>> import mycel.dataset as ds
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     name = os.path.join(folder, "a.tfrecord")
-    ...     ds.NumpySlicesDataset({"x": [4, 5]}, shuffle=False).save(name, file_type="tfrecord")
-    ...     data = ds.TFRecordDataset(name, shuffle=False)
-    ...     [x.tolist() for (x,) in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
-    [[4], [5]]
+    Examples:
+        >>> import os, tempfile
+        >>> import mycel.dataset as ds
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     name = os.path.join(folder, "a.tfrecord")
+        ...     ds.NumpySlicesDataset({"x": [4, 5]}, shuffle=False).save(name, file_type="tfrecord")
+        ...     data = ds.TFRecordDataset(name, shuffle=False)
+        ...     [x.tolist() for (x,) in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        [[4], [5]]
     """
 
     _uses_workers = True

@@ -68,40 +68,49 @@ _DECODERS: dict[str, Callable[[bytes], Any]] = {
 class WebDataset(MappableDataset):
     """The samples of tar files in the form of WebDataset.
 
-    * `dataset_files`: a file, a folder or a list of them; text may have wildcards and braces, such
-      as `train-{000..012}.tar`. Files are not compressed.
-    * `columns_list`: the columns: what follows the first dot of names, in small letters. `jpg;png`
-      is whichever of them a sample has, and `__key__` the name before the dot. By default they are
-      those of the first sample, and all samples must have the same.
-    * `decode`: whether values are decoded by what follows the last dot: images (jpg, jpeg, png,
-      ppm, bmp, webp, tif, tiff) are uint8 [H, W, 3], cls, cls2, index, inx and id int64 numbers,
-      txt, text and transcript text, json a dictionary, number or array, and npy the array; others
-      are bytes, uint8 [N]. Without it all are bytes. A dictionary has functions from bytes, by what
-      follows the first or the last dot, that come before these.
-    * `shuffle`: all samples are permuted by default. Shuffle.FILES permutes the files, and
-      Shuffle.INFILE the samples within each file. Shuffle.PARTIAL permutes pieces of files, and
-      then the samples of as many of them as can be held together, so that disks and stores read
-      large pieces, about once.
-    * `num_parallel_workers`: the number of threads that read and decode.
-    * `held_bytes`: how many bytes of pieces stay in memory, about, with Shuffle.PARTIAL and for
-      files that fsspec reaches; 256 MiB by default.
+    Args:
+        dataset_files (str | os.PathLike[str] | Sequence[str]): A file, a folder or a list of them;
+            text may have wildcards and braces, such as `train-{000..012}.tar`. Files are not
+            compressed.
+        columns_list (list[str] | None): The columns: what follows the first dot of names, in small
+            letters. `jpg;png` is whichever of them a sample has, and `__key__` the name before the
+            dot. By default they are those of the first sample, and all samples must have the same.
+            Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
+        decode (bool | Mapping[str, Callable[[bytes], Any]]): Whether images are pixels, uint8 [H,
+            W, 3], instead of the files' bytes. Default: True.
+        held_bytes (int): How many bytes of pieces stay in memory, about, with Shuffle.PARTIAL and
+            for files that fsspec reaches; 256 MiB by default. Default: 268435456.
 
-    `num_samples`, `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
-    Raises ValueError for files that are missing or damaged, with the offset, for samples without
-    one of the columns, and while iterating for values that cannot be decoded.
+    Raises:
+        ValueError: For files that are missing or damaged, with the offset, for samples without one
+            of the columns, and while iterating for values that cannot be decoded.
 
-    >>> import io, os, tarfile, tempfile
-    >>> import mycel.dataset as ds
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     name = os.path.join(folder, "a-000.tar")
-    ...     with tarfile.open(name, "w") as archive:
-    ...         for file, content in (("1.txt", b"one"), ("1.cls", b"4")):
-    ...             member = tarfile.TarInfo(file)
-    ...             member.size = len(content)
-    ...             archive.addfile(member, io.BytesIO(content))
-    ...     data = ds.WebDataset(os.path.join(folder, "a-{000..000}.tar"), shuffle=False)
-    ...     data.get_col_names(), data.get_dataset_size(), data.output_types()
-    (['txt', 'cls'], 1, [dtype('<U'), dtype('int64')])
+    Examples:
+        >>> import io, os, tarfile, tempfile
+        >>> import mycel.dataset as ds
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     name = os.path.join(folder, "a-000.tar")
+        ...     with tarfile.open(name, "w") as archive:
+        ...         for file, content in (("1.txt", b"one"), ("1.cls", b"4")):
+        ...             member = tarfile.TarInfo(file)
+        ...             member.size = len(content)
+        ...             archive.addfile(member, io.BytesIO(content))
+        ...     data = ds.WebDataset(os.path.join(folder, "a-{000..000}.tar"), shuffle=False)
+        ...     data.get_col_names(), data.get_dataset_size(), data.output_types()
+        (['txt', 'cls'], 1, [dtype('<U'), dtype('int64')])
     """
 
     _uses_workers = True

@@ -179,7 +179,23 @@ class YesNoDataset(AudioSet):
 
     Further columns: `label`, int32 [words], 1 for yes. `sample_rate` is int32.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    The other parameters are those of `MappableDataset`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("label",)
@@ -195,7 +211,23 @@ class LJSpeechDataset(AudioSet):
 
     Further columns: `transcription` and `normalized_transcription`, text. `sample_rate` is int32.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    The other parameters are those of `MappableDataset`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("transcription", "normalized_transcription")
@@ -217,11 +249,25 @@ class LJSpeechDataset(AudioSet):
 class CMUArcticDataset(AudioSet):
     """CMU Arctic (Kominek and Black, 2004), in the order of `etc/txt.done.data`.
 
-    Further columns: `transcript` and `utterance_id`, text. `sample_rate` is uint32. `name` is the
-    speaker, "aew" by default, of the folder `cmu_us_aew_arctic`.
+    Further columns: `transcript` and `utterance_id`, text. `sample_rate` is uint32.
 
-    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
-    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        name (str | None): The speaker, "aew" by default, of the folder `cmu_us_aew_arctic`.
+            Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("transcript", "utterance_id")
@@ -267,11 +313,28 @@ def _ranges(text: str) -> set[int]:
 class GTZANDataset(AudioUsageSet):
     """GTZAN (Tzanetakis and Cook, 2002): ten folders of music.
 
-    Further columns: `label`, text, the genre. `sample_rate` is uint32. `usage` "all" (the default)
-    has every file; "train", "valid" and "test" have the 443, 197 and 290 files of the split without
-    faulty files and shared artists (Sturm, 2013), as far as they exist.
+    Further columns: `label`, text, the genre. `sample_rate` is uint32.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    The other parameters are those of `MappableDataset`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "all" (the default) has every file; "train", "valid" and "test" have the
+            443, 197 and 290 files of the split without faulty files and shared artists (Sturm,
+            2013), as far as they exist. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("label",)
@@ -330,11 +393,27 @@ class SpeechCommandsDataset(AudioUsageSet):
     """Speech Commands (Warden, 2018): a folder for each word.
 
     Further columns: `label` and `speaker_id`, text, and `utterance_number`, int32. `sample_rate` is
-    int32. `usage` "test" and "valid" are the files of `testing_list.txt` and `validation_list.txt`,
-    "train" all others, "all" (the default) all. Folders whose names start with "_" hold noise and
-    are left out.
+    int32. Folders whose names start with "_" hold noise and are left out.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    The other parameters are those of `MappableDataset`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "test" and "valid" are the files of `testing_list.txt` and
+            `validation_list.txt`, "train" all others, "all" (the default) all. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("label", "speaker_id", "utterance_number")
@@ -367,10 +446,27 @@ class LibriTTSDataset(AudioUsageSet):
     """LibriTTS (Zen et al., 2019), in the order of the files `*.trans.tsv`.
 
     Further columns: `original_text` and `normalized_text`, text, `speaker_id` and `chapter_id`,
-    uint32, and `utterance_id`, text. `sample_rate` is uint32. `usage` is the name of a part, or
-    "all" (the default) for those that exist.
+    uint32, and `utterance_id`, text. `sample_rate` is uint32.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    The other parameters are those of `MappableDataset`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): The name of a part, or "all" (the default) for those that exist.
+            Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("original_text", "normalized_text", "speaker_id", "chapter_id", "utterance_id")
@@ -407,13 +503,26 @@ class TedliumDataset(AudioSet):
     Further columns: `transcript`, `talk_id`, `speaker_id` and `identifier`, text. Each line of the
     files `stm/*.stm` gives a row, with that part of `sph/*.sph`. `sample_rate` is int32.
 
-    * `release`: "release1", "release2" or "release3".
-    * `usage`: "train", "test", "dev" or "all" (the default); "release3" only has "all", in the
-      folder `data`.
-    * `extensions`: the ending of the sound files' names; only ".sph" is supported.
-
-    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
-    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        release (str): "release1", "release2" or "release3".
+        usage (str | None): "train", "test", "dev" or "all" (the default); "release3" only has
+            "all", in the folder `data`. Default: None.
+        extensions (str | None): The ending of the sound files' names; only ".sph" is supported.
+            Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("transcript", "talk_id", "speaker_id", "identifier")

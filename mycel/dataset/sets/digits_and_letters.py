@@ -52,25 +52,41 @@ class _Digits(HeldDataset, VisionBaseDataset):
 class EMnistDataset(_Digits):
     """EMNIST (Cohen et al., 2017): columns `image`, uint8 [28, 28, 1], and `label`, uint32.
 
-    * `name`: "byclass", "bymerge", "balanced", "letters", "digits" or "mnist".
-    * `usage`: "train", "test" or "all" (the default), where the test images come first.
+    Images are as the files have them, with rows and columns exchanged.
 
-    Images are as the files have them, with rows and columns exchanged. Raises ValueError for
-    missing files.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        name (str): "byclass", "bymerge", "balanced", "letters", "digits" or "mnist".
+        usage (str | None): "train", "test" or "all" (the default), where the test images come
+            first. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
 
-    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
-    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Raises:
+        ValueError: For missing files.
 
-    >>> import tempfile, os
-    >>> import numpy as np
-    >>> import mycel.dataset as ds
-    >>> from mycel._src.foundation.files.idx_format import write_idx
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     start = os.path.join(folder, "emnist-letters-test-")
-    ...     write_idx(start + "images-idx3-ubyte", np.zeros((2, 28, 28), np.uint8))
-    ...     write_idx(start + "labels-idx1-ubyte", np.array([1, 26], np.uint8))
-    ...     ds.EMnistDataset(folder, "letters", "test").output_shapes()
-    [[28, 28, 1], []]
+    Examples:
+        >>> import tempfile, os
+        >>> import numpy as np
+        >>> import mycel.dataset as ds
+        >>> from mycel._src.foundation.files.idx_format import write_idx
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     start = os.path.join(folder, "emnist-letters-test-")
+        ...     write_idx(start + "images-idx3-ubyte", np.zeros((2, 28, 28), np.uint8))
+        ...     write_idx(start + "labels-idx1-ubyte", np.array([1, 26], np.uint8))
+        ...     ds.EMnistDataset(folder, "letters", "test").output_shapes()
+        [[28, 28, 1], []]
     """
 
     def __init__(
@@ -104,12 +120,25 @@ class EMnistDataset(_Digits):
 class QMnistDataset(_Digits):
     """QMNIST (Yadav and Bottou, 2019): columns `image`, uint8 [28, 28, 1], and `label`, uint32.
 
-    * `usage`: "train", "test", "test10k" (the first 10000 of "test"), "test50k" (the others),
-      "nist" or "all" (the default: training, test and NIST images).
-    * `compat`: whether a label is the class instead of [8], all that is known of the digit.
-
-    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
-    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test", "test10k" (the first 10000 of "test"), "test50k" (the
+            others), "nist" or "all" (the default: training, test and NIST images). Default: None.
+        compat (bool): Whether a label is the class instead of [8], all that is known of the digit.
+            Default: True.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     def __init__(
@@ -149,8 +178,21 @@ class SemeionDataset(_Digits):
 
     Columns are `image`, uint8 [16, 16] of 0 and 1, and `label`, uint32.
 
-    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
-    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     def __init__(
@@ -180,12 +222,23 @@ class SemeionDataset(_Digits):
 class USPSDataset(_Digits):
     """USPS (Hull, 1994), the files `usps` and `usps.t`.
 
-    Columns are `image`, uint8 [16, 16, 1], and `label`, uint32. `usage` is "train", "test" or "all"
-    (the default). A line of a file has the label, from 1 on, and 256 entries "number:value" with
-    values from -1 to 1.
+    Columns are `image`, uint8 [16, 16, 1], and `label`, uint32. A line of a file has the label,
+    from 1 on, and 256 entries "number:value" with values from -1 to 1.
 
-    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
-    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test" or "all" (the default). Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     def __init__(

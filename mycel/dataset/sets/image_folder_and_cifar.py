@@ -26,28 +26,46 @@ from mycel.dataset.sets.image_set_base import Decrypt, FileDataset
 class ImageFolderDataset(FileDataset):
     """Images in a folder for each class: columns `image` and `label`, int32.
 
-    * `extensions`: the endings of the files to take, all files by default, in the order of their
-      names.
-    * `class_indexing`: the number of each class by folder name; other folders are left out. By
-      default classes are numbered in the order of their names.
-    * `decrypt`: a function from the path of an image to its bytes.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        extensions (Sequence[str] | None): The endings of the files to take, all files by default,
+            in the order of their names. Default: None.
+        class_indexing (dict[str, int] | None): The number of each class by folder name; other
+            folders are left out. By default classes are numbered in the order of their names.
+            Default: None.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
+        decrypt (Decrypt): A function from the path of an image to its bytes. Default: None.
 
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `sampler`, `num_shards`,
-    `shard_id` and `cache` are those of `MappableDataset`. Raises ValueError while iterating for a
-    file that cannot be decoded.
+    Raises:
+        ValueError: While iterating for a file that cannot be decoded.
 
-    >>> import tempfile, os
-    >>> import numpy as np
-    >>> import mycel.dataset as ds
-    >>> from mycel.dataset import vision
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name in ("cat", "dog"):
-    ...         os.mkdir(os.path.join(folder, name))
-    ...         vision.write_png(os.path.join(folder, name, "1.png"), np.zeros((2, 3, 3), np.uint8))
-    ...     data = ds.ImageFolderDataset(folder, shuffle=False, decode=True)
-    ...     data.get_class_indexing(), data.get_dataset_size(), data.output_shapes()
-    ({'cat': 0, 'dog': 1}, 2, [[2, 3, 3], []])
+    Examples:
+        >>> import tempfile, os
+        >>> import numpy as np
+        >>> import mycel.dataset as ds
+        >>> from mycel.dataset import vision
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in ("cat", "dog"):
+        ...         os.mkdir(os.path.join(folder, name))
+        ...         vision.write_png(os.path.join(folder, name, "1.png"), np.zeros((2, 3, 3),
+        ...     np.uint8))
+        ...     data = ds.ImageFolderDataset(folder, shuffle=False, decode=True)
+        ...     data.get_class_indexing(), data.get_dataset_size(), data.output_shapes()
+        ({'cat': 0, 'dog': 1}, 2, [[2, 3, 3], []])
     """
 
     def __init__(
@@ -106,12 +124,27 @@ class ImageFolderDataset(FileDataset):
 class Cifar10Dataset(HeldDataset, VisionBaseDataset):
     """The binary version of CIFAR-10 (Krizhevsky, 2009).
 
-    Columns are `image`, uint8 [32, 32, 3], and `label`, uint32. `usage` is "train", "test" or "all"
-    (the default). Raises ValueError for a folder without the files, or with files of another
-    length.
+    Columns are `image`, uint8 [32, 32, 3], and `label`, uint32.
 
-    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
-    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test" or "all" (the default). Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
+
+    Raises:
+        ValueError: For a folder without the files, or with files of another length.
     """
 
     _parts: tuple[tuple[str, str], ...] = (("train", "data_batch_"), ("test", "test_batch"))
@@ -170,6 +203,23 @@ class Cifar100Dataset(Cifar10Dataset):
     """The binary version of CIFAR-100; `Cifar10Dataset` explains the parameters.
 
     Columns are `image`, uint8 [32, 32, 3], `coarse_label` and `fine_label`, uint32.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test" or "all" (the default). Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _parts = (("train", "train.bin"), ("test", "test.bin"))
@@ -180,10 +230,25 @@ class STL10Dataset(HeldDataset, VisionBaseDataset):
     """The binary files of STL-10 (Coates, Ng and Lee, 2011).
 
     Columns are `image`, uint8 [96, 96, 3], and `label`, int32, from 0 on, or -1 where there is
-    none. `usage` is "train", "test", "unlabeled", "train+unlabeled" or "all" (the default).
+    none.
 
-    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
-    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test", "unlabeled", "train+unlabeled" or "all" (the default).
+            Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     def __init__(
@@ -237,11 +302,22 @@ class STL10Dataset(HeldDataset, VisionBaseDataset):
 class SVHNDataset(HeldDataset, VisionBaseDataset):
     """The cropped digits of SVHN (Netzer et al., 2011), which are MATLAB files.
 
-    Columns are `image`, uint8 [32, 32, 3], and `label`, uint32. `usage` is "train", "test", "extra"
-    or "all" (the default).
+    Columns are `image`, uint8 [32, 32, 3], and `label`, uint32.
 
-    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
-    `sampler`, `num_shards` and `shard_id` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test", "extra" or "all" (the default). Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: 1.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
     """
 
     def __init__(
@@ -283,15 +359,30 @@ class CelebADataset(FileDataset):
     """The images of CelebA (Liu et al., 2015).
 
     Columns are `image` and `attr`, uint32 [number of attributes], 1 where the image has the
-    attribute. The folder has the images, `list_attr_celeba.txt` and, for a `usage` of "train",
-    "valid" or "test", `list_eval_partition.txt`.
+    attribute. The folder has the images, `list_attr_celeba.txt` and, but for "all",
+    `list_eval_partition.txt`.
 
-    * `extensions`: the endings of the files to take; all by default.
-    * `decrypt`: a function from the path of an image to its bytes.
-
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. `num_parallel_workers`, `shuffle`, `sampler`, `num_samples`,
-    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        usage (str): "train", "valid", "test" or "all" (the default). Default: "all".
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        extensions (Sequence[str] | None): The endings of the files to take; all by default.
+            Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
+        decrypt (Decrypt): A function from the path of an image to its bytes. Default: None.
     """
 
     def __init__(

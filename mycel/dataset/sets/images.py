@@ -32,21 +32,41 @@ from mycel.dataset.sets.image_set_base import (
 class Caltech256Dataset(FolderSet):
     """Caltech 256 (Griffin, Holub and Perona, 2007): a folder for each class.
 
-    Columns are `image` and `label`, int32, in the order of the folders' names. Raises ValueError
-    where there is no folder, or none with images.
+    Columns are `image` and `label`, int32, in the order of the folders' names.
 
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    The other parameters are those of `MappableDataset`.
 
-    >>> import tempfile, os
-    >>> import numpy as np
-    >>> import mycel.dataset as ds
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     os.mkdir(os.path.join(folder, "001.ak47"))
-    ...     name = os.path.join(folder, "001.ak47", "001_0001.png")
-    ...     ds.vision.write_png(name, np.zeros((2, 3, 3), np.uint8))
-    ...     ds.Caltech256Dataset(folder, decode=True).output_shapes()
-    [[2, 3, 3], []]
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
+
+    Raises:
+        ValueError: If there is no folder, or none with images.
+
+    Examples:
+        >>> import tempfile, os
+        >>> import numpy as np
+        >>> import mycel.dataset as ds
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     os.mkdir(os.path.join(folder, "001.ak47"))
+        ...     name = os.path.join(folder, "001.ak47", "001_0001.png")
+        ...     ds.vision.write_png(name, np.zeros((2, 3, 3), np.uint8))
+        ...     ds.Caltech256Dataset(folder, decode=True).output_shapes()
+        [[2, 3, 3], []]
     """
 
     def _list(self, folder: str) -> list[tuple[Value, ...]]:
@@ -62,8 +82,25 @@ class SUN397Dataset(FolderSet):
 
     Columns are `image` and `label`, uint32, the position of the image's folder in `ClassName.txt`.
 
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    The other parameters are those of `MappableDataset`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     def _list(self, folder: str) -> list[tuple[Value, ...]]:
@@ -82,8 +119,25 @@ class SBUDataset(FolderSet):
     image of an address ending in `2723/4385_c3.jpg` is `sbu_images/m_2723_4385_c3.jpg`. Those
     without a file are left out.
 
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    The other parameters are those of `MappableDataset`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("image", "caption")
@@ -104,12 +158,29 @@ class SBUDataset(FolderSet):
 class Food101Dataset(UsageSet):
     """Food-101 (Bossard, Guillaumin and Van Gool, 2014).
 
-    Columns are `image` and `label`, text, the name of the class. `usage` is "train", "test" or
-    "all" (the default: the training images first), of the lists `meta/train.txt` and
-    `meta/test.txt`.
+    Columns are `image` and `label`, text, the name of the class.
 
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    The other parameters are those of `MappableDataset`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test" or "all" (the default: the training images first), of
+            the lists `meta/train.txt` and `meta/test.txt`. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     def _list(self, folder: str) -> list[tuple[Value, ...]]:
@@ -125,12 +196,29 @@ class Food101Dataset(UsageSet):
 class RenderedSST2Dataset(UsageSet):
     """Rendered SST-2 (Radford et al., 2021): sentences as images.
 
-    Columns are `image` and `label`, uint32, 1 for positive ones. `usage` is "train", "val", "test"
-    or "all" (the default), of the folders `train`, `valid` and `test`, with the folders `negative`
-    and `positive` in each.
+    Columns are `image` and `label`, uint32, 1 for positive ones.
 
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    The other parameters are those of `MappableDataset`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "val", "test" or "all" (the default), of the folders `train`,
+            `valid` and `test`, with the folders `negative` and `positive` in each. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _usages = ("train", "val", "test", "all")
@@ -149,12 +237,27 @@ class OmniglotDataset(FileSet):
     """Omniglot (Lake, Salakhutdinov and Tenenbaum, 2015).
 
     Columns are `image` and `label`, int32, a class for each folder with images, in the order of
-    their paths. `background` chooses `images_background` (True, the default) or
-    `images_evaluation`.
+    their paths.
 
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
-    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        background (bool | None): Chooses `images_background` (True, the default) or
+            `images_evaluation`. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     def __init__(
@@ -184,14 +287,29 @@ class LSUNDataset(FileSet):
 
     Columns are `image` and `label`, uint32. Classes are in the order of their names.
 
-    * `usage`: "train" and "valid" have the folders `<class>_train` and `<class>_val`, "all" (the
-      default) both, "test" the folder `test`, with the label 0. For "all" MindSpore gives the two
-      folders of a class different labels; here they are the same.
-    * `classes`: the names of the classes to take; all by default.
-
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
-    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train" and "valid" have the folders `<class>_train` and `<class>_val`,
+            "all" (the default) both, "test" the folder `test`, with the label 0. For "all"
+            MindSpore gives the two folders of a class different labels; here they are the same.
+            Default: None.
+        classes (str | Sequence[str] | None): The names of the classes to take; all by default.
+            Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     def __init__(
@@ -236,14 +354,28 @@ class LSUNDataset(FileSet):
 class Places365Dataset(FileSet):
     """Places365 (Zhou et al., 2017): columns `image` and `label`, uint32.
 
-    * `usage`: "train-standard" (the default), "train-challenge" or "val", of the lists
-      `places365_train-standard.txt`, `places365_train-challenge.txt` and `places365_val.txt`.
-    * `small`: whether to take the images of 256 by 256, in `data_256_standard`,
-      `data_256_challenge` and `val_256`, instead of the large ones.
-
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
-    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train-standard" (the default), "train-challenge" or "val", of the lists
+            `places365_train-standard.txt`, `places365_train-challenge.txt` and `places365_val.txt`.
+            Default: None.
+        small (bool): Whether to take the images of 256 by 256, in `data_256_standard`,
+            `data_256_challenge` and `val_256`, instead of the large ones. Default: True.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     def __init__(
@@ -283,13 +415,28 @@ class DIV2KDataset(FileSet):
 
     Columns are `hr_image` and `lr_image`, an image and the smaller one made of it.
 
-    * `usage`: "train" (the default), "valid" or "all".
-    * `downgrade`, `scale`: how images were made smaller, and how much: "bicubic" by 2, 3, 4 or 8,
-      "unknown" by 2, 3 or 4, "mild", "difficult" and "wild" by 4.
-
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
-    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str): "train" (the default), "valid" or "all". Default: "train".
+        downgrade (str): How images were made smaller: "bicubic", "unknown", "mild", "difficult" or
+            "wild". Default: "bicubic".
+        scale (int): How much: "bicubic" by 2, 3, 4 or 8, "unknown" by 2, 3 or 4, the others by 4.
+            Default: 2.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool | None): Whether images are pixels, uint8 [H, W, 3], instead of the files'
+            bytes. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("hr_image", "lr_image")
@@ -340,12 +487,27 @@ class DIV2KDataset(FileSet):
 class FlickrDataset(FileSet):
     """Flickr8k and Flickr30k (Hodosh, Young and Hockenmaier, 2013; Young et al., 2014).
 
-    Columns are `image` and `annotation`, text [captions]. Each line of `annotation_file` has a
-    file's name, "#" and the caption's number, a tab and the caption.
+    Columns are `image` and `annotation`, text [captions].
 
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
-    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        annotation_file (str | os.PathLike[str]): The file of the annotations, each line of which
+            has a file's name, "#" and the caption's number, a tab and the caption.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool | None): Whether images are pixels, uint8 [H, W, 3], instead of the files'
+            bytes. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("image", "annotation")
@@ -381,14 +543,27 @@ class FlickrDataset(FileSet):
 class Caltech101Dataset(FileSet):
     """Caltech 101 (Fei-Fei, Fergus and Perona, 2004).
 
-    `target_type` chooses the columns that follow `image`: "category" (the default), int64,
-    "annotation", float64 [2, N], the points around the object, or both ("all"). Classes are the
-    folders of `101_ObjectCategories` except `BACKGROUND_Google`, in the order of their names;
-    annotations are MATLAB files in `Annotations`.
+    Classes are the folders of `101_ObjectCategories` except `BACKGROUND_Google`, in the order of
+    their names; annotations are MATLAB files in `Annotations`.
 
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
-    `num_shards` and `shard_id` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        target_type (str | None): Chooses the columns that follow `image`: "category" (the default),
+            int64, "annotation", float64 [2, N], the points around the object, or both ("all").
+            Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: 1.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
     """
 
     _elsewhere: ClassVar[dict[str, str]] = {

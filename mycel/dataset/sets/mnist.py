@@ -19,21 +19,38 @@ from mycel.dataset.samplers import Shuffle
 class MnistDataset(HeldDataset, VisionBaseDataset):
     """The MNIST files of a folder: columns `image`, uint8 [28, 28, 1], and `label`, uint32.
 
-    `usage` is "train", "test", or "all" (the default): first the test, then the training images, or
-    those of the two that the folder has. Files may be compressed (`.gz`). Raises ValueError for a
-    missing folder or file, and for truncated files.
+    Files may be compressed (`.gz`).
 
-    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
-    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test", or "all" (the default): first the test, then the
+            training images, or those of the two that the folder has. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
 
-    >>> import tempfile
-    >>> import mycel.dataset as ds
-    >>> from mycel.dataset import digits
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     digits.write_idx(folder)
-    ...     data = ds.MnistDataset(folder, usage="train")
-    ...     data.get_dataset_size(), data.output_shapes()
-    (1438, [[28, 28, 1], []])
+    Raises:
+        ValueError: For a missing folder or file, and for truncated files.
+
+    Examples:
+        >>> import tempfile
+        >>> import mycel.dataset as ds
+        >>> from mycel.dataset import digits
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     digits.write_idx(folder)
+        ...     data = ds.MnistDataset(folder, usage="train")
+        ...     data.get_dataset_size(), data.output_shapes()
+        (1438, [[28, 28, 1], []])
     """
 
     def __init__(
@@ -116,6 +133,24 @@ class FashionMnistDataset(MnistDataset):
     """The Fashion-MNIST files of a folder (Xiao, Rasul and Vollgraf, 2017).
 
     `MnistDataset` explains the parameters.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test", or "all" (the default): first the test, then the
+            training images. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
 
@@ -123,4 +158,22 @@ class KMnistDataset(MnistDataset):
     """The Kuzushiji-MNIST files of a folder (Clanuwat et al., 2018).
 
     `MnistDataset` explains the parameters.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test", or "all" (the default): first the test, then the
+            training images. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """

@@ -30,14 +30,30 @@ _MOST_FACES = 100_000
 class LFWDataset(FileSet):
     """Labeled Faces in the Wild (Huang et al., 2007).
 
-    * `task`: "people" (the default) has columns `image` and `label`, uint32, the person's position
-      in `lfw-names.txt`. "pairs" has `image1`, `image2` and `label`, uint32, 1 for the same person.
-    * `usage`: "10fold", "train", "test" or "all" (the default: the training and the test list).
-    * `image_set`: "original", "funneled" (the default) or "deepfunneled".
-
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
-    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        task (str | None): "people" (the default) has columns `image` and `label`, uint32, the
+            person's position in `lfw-names.txt`. "pairs" has `image1`, `image2` and `label`,
+            uint32, 1 for the same person. Default: None.
+        usage (str | None): "10fold", "train", "test" or "all" (the default: the training and the
+            test list). Default: None.
+        image_set (str | None): "original", "funneled" (the default) or "deepfunneled". Default:
+            None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _folders: ClassVar[dict[str, str]] = {
@@ -106,13 +122,29 @@ class LFWDataset(FileSet):
 class KITTIDataset(UsageSet):
     """The objects of KITTI (Geiger, Lenz and Urtasun, 2012).
 
-    `usage` "train" (the default) has columns `image`, `label` and `occluded`, uint32, `truncated`,
-    `alpha` and `rotation_y`, float32, all [N, 1], `bbox`, float32 [N, 4], `dimensions` and
-    `location`, float32 [N, 3]. "test" has only `image`. Labels follow the names of the classes:
-    Car, Cyclist, DontCare, Misc, Pedestrian, Person_sitting, Tram, Truck, Van.
+    Columns are `image`, `label` and `occluded`, uint32, `truncated`, `alpha` and `rotation_y`,
+    float32, all [N, 1], `bbox`, float32 [N, 4], `dimensions` and `location`, float32 [N, 3]. Labels
+    follow the names of the classes: Car, Cyclist, DontCare, Misc, Pedestrian, Person_sitting, Tram,
+    Truck, Van.
 
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train" (the default) or "test", which has only images. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _usages = ("train", "test")
@@ -162,12 +194,30 @@ class WIDERFaceDataset(UsageSet):
 
     Columns are `image`, `bbox`, int32 [N, 4] of left, top, width and height, and `blur`,
     `expression`, `illumination`, `occlusion`, `pose` and `invalid`, int32 [N]; the test part has
-    only `image`. `usage` is "train", "valid", "test" or "all" (the default: the training images,
-    then the validation ones). The files have `invalid` before `occlusion` and `pose`; MindSpore
-    reads them as if it came last.
+    only `image`. The files have `invalid` before `occlusion` and `pose`; MindSpore reads them as if
+    it came last.
 
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. The other parameters are those of `MappableDataset`.
+    The other parameters are those of `MappableDataset`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "valid", "test" or "all" (the default: the training images,
+            then the validation ones). Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _usages = ("train", "valid", "test", "all")
@@ -210,15 +260,28 @@ class WIDERFaceDataset(UsageSet):
 class CityscapesDataset(FileSet):
     """Cityscapes (Cordts et al., 2016): columns `image` and `task`.
 
-    * `task`: "instance" (the default), "semantic" and "color" are images, "polygon" is JSON as
-      text.
-    * `quality_mode`: "fine" or "coarse".
-    * `usage`: "train" (the default), "val" or "all", "test" for the `quality_mode` "fine",
-      "train_extra" for "coarse".
-
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
-    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str): "train" (the default), "val" or "all", "test" for the `quality_mode` "fine",
+            "train_extra" for "coarse". Default: "train".
+        quality_mode (str): "fine" or "coarse". Default: "fine".
+        task (str): "instance" (the default), "semantic" and "color" are images, "polygon" is JSON
+            as text. Default: "instance".
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool | None): Whether images are pixels, uint8 [H, W, 3], instead of the files'
+            bytes. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("image", "task")
@@ -273,14 +336,25 @@ def _polygons(path: str) -> Callable[[], Array]:
 class SBDataset(FileSet):
     """The Semantic Boundaries Dataset (Hariharan et al., 2011): columns `image` and `task`.
 
-    * `task`: "Boundaries" (the default), uint8 [20, H, W], are the boundaries of each class,
-      "Segmentation", uint8 [H, W], the classes.
-    * `usage`: "train", "val", "train_noval" or "all" (the default: the training images first), of
-      the lists of these names.
-
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
-    `num_shards` and `shard_id` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        task (str): "Boundaries" (the default), uint8 [20, H, W], are the boundaries of each class,
+            "Segmentation", uint8 [H, W], the classes. Default: "Boundaries".
+        usage (str): "train", "val", "train_noval" or "all" (the default: the training images
+            first), of the lists of these names. Default: "all".
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: 1.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool | None): Whether images are pixels, uint8 [H, W, 3], instead of the files'
+            bytes. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
     """
 
     _names = ("image", "task")
@@ -321,14 +395,25 @@ class SBDataset(FileSet):
 class Flowers102Dataset(FileSet):
     """Oxford 102 Flowers (Nilsback and Zisserman, 2008).
 
-    * `task`: "Classification" (the default) has columns `image` and `label`, uint32. "Segmentation"
-      has `segmentation`, an image, between them.
-    * `usage`: "train", "valid", "test" or "all" (the default: training, test and validation
-      images).
-
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
-    `num_shards` and `shard_id` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        task (str): "Classification" (the default) has columns `image` and `label`, uint32.
+            "Segmentation" has `segmentation`, an image, between them. Default: "Classification".
+        usage (str): "train", "valid", "test" or "all" (the default: training, test and validation
+            images). Default: "all".
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: 1.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
     """
 
     _parts: ClassVar[dict[str, str]] = {"train": "trnid", "test": "tstid", "valid": "valid"}
@@ -373,14 +458,26 @@ class ManifestDataset(FileSet):
 
     Objects have `source`, `usage` and `annotation`; columns are `image` and `label`, int32.
 
-    * `dataset_file`: the file.
-    * `usage`: "train" (the default), "eval" or "inference".
-    * `class_indexing`: the number of each class by name; others are left out. By default classes
-      are numbered in the order of their names.
-    * `decode`: whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
-
-    `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`, `num_shards`, `shard_id` and
-    `cache` are those of `MappableDataset`.
+    Args:
+        dataset_file (str | os.PathLike[str]): The file.
+        usage (str): "train" (the default), "eval" or "inference". Default: "train".
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        class_indexing (dict[str, int] | None): The number of each class by name; others are left
+            out. By default classes are numbered in the order of their names. Default: None.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     def __init__(
@@ -431,13 +528,26 @@ def _sheet(path: str, changed: int) -> Array:
 class PhotoTourDataset(FileSet):
     """The patches of the Photo Tourism data (Winder and Brown, 2007).
 
-    * `name`: the folder: "notredame", "yosemite", "liberty", or one of these with "_harris". Sheets
-      `patches0000.bmp` have 16 by 16 patches.
-    * `usage`: "train" (the default) has the column `image`, uint8 [64, 64, 1]. "test" has `image1`,
-      `image2` and `matches`, uint32, 1 where both show the same point.
-
-    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
-    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        name (str): The folder: "notredame", "yosemite", "liberty", or one of these with "_harris".
+            Sheets `patches0000.bmp` have 16 by 16 patches.
+        usage (str | None): "train" (the default) has the column `image`, uint8 [64, 64, 1]. "test"
+            has `image1`, `image2` and `matches`, uint32, 1 where both show the same point. Default:
+            None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     def __init__(

@@ -22,17 +22,33 @@ from mycel.dataset.samplers import Indices, Shuffle
 class FakeImageDataset(MappableDataset, VisionBaseDataset):
     """Random images and labels.
 
-    * `num_images`: the number of rows.
-    * `image_size`: the shape of the column `image`, uint8.
-    * `num_classes`: the number of classes, which the column `label`, uint32, is below.
-    * `base_seed`: the seed; a row depends only on it and on its number.
+    Args:
+        num_images (int): The number of rows. Default: 1000.
+        image_size (Sequence[int]): The shape of the column `image`, uint8. Default: (224, 224, 3).
+        num_classes (int): The number of classes, which the column `label`, uint32, is below.
+            Default: 10.
+        base_seed (int): The seed; a row depends only on it and on its number. Default: 0.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
 
-    `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`, `num_shards`, `shard_id` and
-    `cache` are those of `MappableDataset`. Raises ValueError for sizes and counts below 1.
+    Raises:
+        ValueError: For sizes and counts below 1.
 
-    >>> import mycel.dataset as ds
-    >>> ds.FakeImageDataset(10, (8, 8, 3), num_classes=2).output_shapes()
-    [[8, 8, 3], []]
+    Examples:
+        >>> import mycel.dataset as ds
+        >>> ds.FakeImageDataset(10, (8, 8, 3), num_classes=2).output_shapes()
+        [[8, 8, 3], []]
     """
 
     def __init__(
@@ -89,21 +105,33 @@ _MADE_UP = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uin
 class RandomDataset(MappableDataset, VisionBaseDataset):
     """Random rows.
 
-    * `total_rows`: the number of rows; without it there are as many as the schema states, or some.
-    * `schema`: the `Schema` of the columns, or the name of its file; without it there are some
-      columns "c0", "c1", ... of random types and shapes.
-    * `columns_list`: the columns of the schema to use.
+    Integers are drawn from the full range of their type, floats from [0, 1), text from the digits.
+    Rows depend on the seed of `mycel.dataset.config` when the dataset is made.
 
-    `num_samples`, `num_parallel_workers`, `cache`, `shuffle`, `num_shards` and `shard_id` are those
-    of `MappableDataset`. Integers are drawn from the full range of their type, floats from [0, 1),
-    text from the digits. Rows depend on the seed of `mycel.dataset.config` when the dataset is
-    made.
+    Args:
+        total_rows (int | None): The number of rows; without it there are as many as the schema
+            states, or some. Default: None.
+        schema (Schema | str | None): A `Schema`, or the name of its file; None for what there is.
+            Default: None.
+        columns_list (Sequence[str] | None): The columns of the schema to use. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
 
-    >>> import mycel.dataset as ds
-    >>> schema = ds.Schema()
-    >>> schema.add_column("x", "float32", [2, 3])
-    >>> ds.RandomDataset(4, schema).output_shapes()
-    [[2, 3]]
+    Examples:
+        >>> import mycel.dataset as ds
+        >>> schema = ds.Schema()
+        >>> schema.add_column("x", "float32", [2, 3])
+        >>> ds.RandomDataset(4, schema).output_shapes()
+        [[2, 3]]
     """
 
     def __init__(

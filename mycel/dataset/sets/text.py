@@ -45,6 +45,21 @@ class AmazonReviewDataset(TextSet):
     """Amazon Review, Polarity or Full; `AGNewsDataset` explains the parameters.
 
     Columns are `label`, `title` and `content`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test" or "all" (the default). Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("label", "title", "content")
@@ -54,6 +69,21 @@ class DBpediaDataset(TextSet):
     """DBpedia; `AGNewsDataset` explains the parameters.
 
     Columns are `class`, `title` and `content`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test" or "all" (the default). Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("class", "title", "content")
@@ -63,6 +93,21 @@ class YahooAnswersDataset(TextSet):
     """Yahoo Answers; `AGNewsDataset` explains the parameters.
 
     Columns are `class`, `title`, `content` and `answer`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test" or "all" (the default). Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("class", "title", "content", "answer")
@@ -72,6 +117,21 @@ class SogouNewsDataset(TextSetWorkersLast):
     """Sogou News; `AGNewsDataset` explains the parameters.
 
     Columns are `index`, `title` and `content`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test" or "all" (the default). Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("index", "title", "content")
@@ -81,6 +141,21 @@ class YelpReviewDataset(TextSetWorkersLast):
     """Yelp Review, Polarity or Full; `AGNewsDataset` explains the parameters.
 
     Columns are `label` and `text`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test" or "all" (the default). Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("label", "text")
@@ -89,10 +164,25 @@ class YelpReviewDataset(TextSetWorkersLast):
 class CoNLL2000Dataset(TextSetWorkersLast):
     """The chunking task of CoNLL-2000.
 
-    Columns are `word`, `pos_tag` and `chunk_tag`, text [words of the sentence]. `usage` is "train",
-    "test" or "all" (the default), of the files `train.txt` and `test.txt`.
+    Columns are `word`, `pos_tag` and `chunk_tag`, text [words of the sentence].
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    The other parameters are those of `MappableDataset`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test" or "all" (the default), of the files `train.txt` and
+            `test.txt`. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("word", "pos_tag", "chunk_tag")
@@ -105,11 +195,25 @@ class CoNLL2000Dataset(TextSetWorkersLast):
 class UDPOSDataset(TextSetWorkersLast):
     """The parts of speech of the English Universal Dependencies.
 
-    Columns are `word`, `universal` and `stanford`, text [words of the sentence]. `usage` is
-    "train", "test", "valid" or "all" (the default), of the files `en-ud-tag.v2.train.txt`,
-    `.test.txt` and `.dev.txt`.
+    Columns are `word`, `universal` and `stanford`, text [words of the sentence].
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    The other parameters are those of `MappableDataset`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test", "valid" or "all" (the default), of the files
+            `en-ud-tag.v2.train.txt`, `.test.txt` and `.dev.txt`. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("word", "universal", "stanford")
@@ -126,10 +230,25 @@ class UDPOSDataset(TextSetWorkersLast):
 class PennTreebankDataset(TextSet):
     """The Penn Treebank as lines of text (Mikolov et al., 2010).
 
-    The column is `text`, without empty lines. `usage` is "train", "test", "valid" or "all" (the
-    default), of the files `ptb.train.txt`, `ptb.test.txt` and `ptb.valid.txt`.
+    The column is `text`, without empty lines.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    The other parameters are those of `MappableDataset`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test", "valid" or "all" (the default), of the files
+            `ptb.train.txt`, `ptb.test.txt` and `ptb.valid.txt`. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("text",)
@@ -142,10 +261,25 @@ class PennTreebankDataset(TextSet):
 class WikiTextDataset(PennTreebankDataset):
     """WikiText-2 and WikiText-103 (Merity et al., 2016).
 
-    The column is `text`, without empty lines. `usage` is "train", "test", "valid" or "all" (the
-    default), of the files `wiki.train.tokens`, `wiki.test.tokens` and `wiki.valid.tokens`.
+    The column is `text`, without empty lines.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    The other parameters are those of `MappableDataset`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test", "valid" or "all" (the default), of the files
+            `wiki.train.tokens`, `wiki.test.tokens` and `wiki.valid.tokens`. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _files: ClassVar[dict[str, str]] = {part: f"wiki.{part}.tokens" for part in ("train", "test", "valid")}
@@ -154,10 +288,25 @@ class WikiTextDataset(PennTreebankDataset):
 class SST2Dataset(TextSet):
     """The Stanford Sentiment Treebank with two classes (Socher et al., 2013).
 
-    Columns are `sentence` and `label`, text; the test part has only `sentence`. `usage` is "train"
-    (the default), "test" or "dev", of the files `train.tsv`, `test.tsv` and `dev.tsv`.
+    Columns are `sentence` and `label`, text; the test part has only `sentence`.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    The other parameters are those of `MappableDataset`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train" (the default), "test" or "dev", of the files `train.tsv`,
+            `test.tsv` and `dev.tsv`. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names: Sequence[str] = ("sentence", "label")
@@ -179,8 +328,19 @@ class EnWik9Dataset(TextRows):
 
     The column `text` is a line, which may be empty.
 
-    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
-    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: True.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("text",)
@@ -206,12 +366,25 @@ class EnWik9Dataset(TextRows):
 class IMDBDataset(TextRows):
     """The reviews of IMDb (Maas et al., 2011).
 
-    Columns are `text` and `label`, int32, 1 for positive ones. `usage` is "train", "test" or "all"
-    (the default: the training reviews first), of the folders `train` and `test` with the folders
-    `pos` and `neg` in each.
+    Columns are `text` and `label`, int32, 1 for positive ones.
 
-    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
-    `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test" or "all" (the default: the training reviews first), of
+            the folders `train` and `test` with the folders `pos` and `neg` in each. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("text", "label")

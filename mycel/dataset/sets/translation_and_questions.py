@@ -36,12 +36,24 @@ class CLUEDataset(TextRows):
     The files have a JSON object in each line. Columns are those of the task: text, or uint32 where
     the files have integers.
 
-    * `dataset_files`: names and patterns of files.
-    * `task`: "AFQMC", "TNEWS", "IFLYTEK", "CMNLI", "WSC" or "CSL".
-    * `usage`: "train", "test" (which has no labels) or "eval".
+    Args:
+        dataset_files (str | Sequence[str]): Names and patterns of files.
+        task (str): "AFQMC", "TNEWS", "IFLYTEK", "CMNLI", "WSC" or "CSL". Default: "AFQMC".
+        usage (str): "train", "test" (which has no labels) or "eval". Default: "train".
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
 
-    `num_samples`, `num_parallel_workers`, `shuffle`, `num_shards`, `shard_id` and `cache` are those
-    of `MappableDataset`. Raises ValueError for lines without the columns.
+    Raises:
+        ValueError: For lines without the columns.
     """
 
     def __init__(
@@ -84,10 +96,25 @@ class SQuADDataset(TextSet):
     """SQuAD 1.1 and 2.0 (Rajpurkar et al., 2016).
 
     Columns are `context` and `question`, text, `text`, text [answers], and `answer_start`, uint32
-    [answers]. `usage` is "train", "dev" or "all" (the default), of the files `train-v*.json` and
-    `dev-v*.json`. A question without an answer has an empty one that starts at 4294967295.
+    [answers]. A question without an answer has an empty one that starts at 4294967295.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    The other parameters are those of `MappableDataset`.
+
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "dev" or "all" (the default), of the files `train-v*.json` and
+            `dev-v*.json`. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _names = ("context", "question", "text", "answer_start")
@@ -146,12 +173,23 @@ class Multi30kDataset(_Translated):
 
     Columns are `text` and `translation`.
 
-    * `usage`: "train", "test", "valid" or "all" (the default), of the files `training/train`,
-      `mmt16_task1_test/test` and `validation/val` with the endings `.de` and `.en`.
-    * `language_pair`: ("en", "de") or ("de", "en").
-
-    `dataset_dir` is the folder of the files. `num_samples`, `num_parallel_workers`, `shuffle`,
-    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test", "valid" or "all" (the default), of the files
+            `training/train`, `mmt16_task1_test/test` and `validation/val` with the endings `.de`
+            and `.en`. Default: None.
+        language_pair (Sequence[str] | None): ("en", "de") or ("de", "en"). Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _pairs: ClassVar[frozenset[tuple[str, str]]] = frozenset({("en", "de"), ("de", "en")})
@@ -221,13 +259,24 @@ _TALKS = ("dev2010", "tst2010", "tst2011", "tst2012", "tst2013", "tst2014")
 class IWSLT2016Dataset(_Iwslt):
     """The talks of IWSLT 2016 (Cettolo et al., 2016): columns `text` and `translation`.
 
-    * `usage`: "train", "valid", "test" or "all" (the default).
-    * `language_pair`: English with "ar", "cs", "de" or "fr", in either direction, ("de", "en") by
-      default, in the folder `texts/de/en/de-en`.
-    * `valid_set`, `test_set`: the names of the talks, "tst2013" and "tst2014" by default.
-
-    `dataset_dir` is the folder of the files. `num_samples`, `shuffle`, `num_shards`, `shard_id`,
-    `num_parallel_workers` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "valid", "test" or "all" (the default). Default: None.
+        language_pair (Sequence[str] | None): English with "ar", "cs", "de" or "fr", in either
+            direction, ("de", "en") by default, in the folder `texts/de/en/de-en`. Default: None.
+        valid_set (str | None): The name of the talks of "valid". Default: None.
+        test_set (str | None): The name of the talks of "test". Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _year = "IWSLT16"
@@ -265,13 +314,25 @@ class IWSLT2016Dataset(_Iwslt):
 class IWSLT2017Dataset(_Iwslt):
     """The talks of IWSLT 2017 (Cettolo et al., 2017): columns `text` and `translation`.
 
-    * `usage`: "train", "valid" (the talks dev2010), "test" (tst2010) or "all" (the default).
-    * `language_pair`: two of "de", "en", "it", "nl" and "ro", ("de", "en") by default.
-
     The files are in `DeEnItNlRo/DeEnItNlRo/DeEnItNlRo-DeEnItNlRo`, which may be in `texts`.
 
-    `dataset_dir` is the folder of the files. `num_samples`, `shuffle`, `num_shards`, `shard_id`,
-    `num_parallel_workers` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "valid" (the talks dev2010), "test" (tst2010) or "all" (the
+            default). Default: None.
+        language_pair (Sequence[str] | None): Two of "de", "en", "it", "nl" and "ro", ("de", "en")
+            by default. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
     """
 
     _year = "IWSLT17"

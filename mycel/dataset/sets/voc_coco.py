@@ -59,18 +59,34 @@ class _Annotated(FileDataset):
 class VOCDataset(_Annotated):
     """Pascal VOC (Everingham et al., 2010): images, and their segmentation or the objects in them.
 
-    * `task`: "Segmentation" has columns `image` and `target`, both images. "Detection" has `image`,
-      `bbox`, float32 [N, 4] of left, top, width and height, `label`, `difficult` and `truncate`,
-      uint32 [N, 1].
-    * `usage`: the list of images in ImageSets/Segmentation or ImageSets/Main.
-    * `class_indexing`: the number of each class by name; other objects are left out, as are images
-      without any. By default classes are numbered in the order of their names.
-    * `extra_metadata`: whether a column `_meta-filename` follows, which appears once it is renamed.
-    * `decrypt`: a function from the path of an image to its bytes.
-
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
-    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        task (str): "Segmentation" has columns `image` and `target`, both images. "Detection" has
+            `image`, `bbox`, float32 [N, 4] of left, top, width and height, `label`, `difficult` and
+            `truncate`, uint32 [N, 1]. Default: "Segmentation".
+        usage (str): The list of images in ImageSets/Segmentation or ImageSets/Main. Default:
+            "train".
+        class_indexing (dict[str, int] | None): The number of each class by name; other objects are
+            left out, as are images without any. By default classes are numbered in the order of
+            their names. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
+        extra_metadata (bool): Whether a column `_meta-filename` follows, which appears once it is
+            renamed. Default: False.
+        decrypt (Decrypt): A function from the path of an image to its bytes. Default: None.
     """
 
     def __init__(
@@ -149,18 +165,33 @@ def _objects(path: Path) -> list[tuple[str, list[float], int, int]]:
 class CocoDataset(_Annotated):
     """Microsoft COCO (Lin et al., 2014): the images that have annotations, and these.
 
-    * `annotation_file`: the file of the annotations.
-    * `task`: "Detection" has columns `image`, `bbox`, float32 [N, 4] of left, top, width and
-      height, `category_id` and `iscrowd`, uint32 [N, 1]. "Stuff" has `image`, `segmentation`,
-      float32, a row for each polygon (or the counts of run lengths), padded with -1, and `iscrowd`.
-      "Keypoint" has `image`, `keypoints`, float32 [N, K], and `num_keypoints`. "Panoptic" is
-      "Detection" with `area`. "Captioning" has `image` and `captions`, text [N, 1].
-    * `extra_metadata`: whether a column `_meta-filename` follows, which appears once it is renamed.
-    * `decrypt`: a function from the path of an image to its bytes.
-
-    `dataset_dir` is the folder of the files. With `decode`, images are pixels, uint8 [H, W, 3],
-    instead of the files' bytes. `num_samples`, `num_parallel_workers`, `shuffle`, `sampler`,
-    `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        annotation_file (str | os.PathLike[str]): The file of the annotations.
+        task (str): "Detection" has columns `image`, `bbox`, float32 [N, 4] of left, top, width and
+            height, `category_id` and `iscrowd`, uint32 [N, 1]. "Stuff" has `image`, `segmentation`,
+            float32, a row for each polygon (or the counts of run lengths), padded with -1, and
+            `iscrowd`. "Keypoint" has `image`, `keypoints`, float32 [N, K], and `num_keypoints`.
+            "Panoptic" is "Detection" with `area`. "Captioning" has `image` and `captions`, text [N,
+            1]. Default: "Detection".
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        decode (bool): Whether images are pixels, uint8 [H, W, 3], instead of the files' bytes.
+            Default: False.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
+        extra_metadata (bool): Whether a column `_meta-filename` follows, which appears once it is
+            renamed. Default: False.
+        decrypt (Decrypt): A function from the path of an image to its bytes. Default: None.
     """
 
     def __init__(

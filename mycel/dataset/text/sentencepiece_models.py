@@ -61,16 +61,22 @@ class SentencePieceVocab:
     ) -> SentencePieceVocab:
         """Train a model on text of a dataset.
 
-        * `dataset`: the dataset.
-        * `col_names`: the columns of text; all columns if there are none.
-        * `vocab_size`: the number of pieces.
-        * `character_coverage`: the fraction of all characters that the model has, 0.9995 for
-          languages with many characters and 1.0 for others.
-        * `model_type`: the kind of model.
-        * `params`: further options of SentencePiece's trainer.
+        Args:
+            dataset (Dataset): The dataset.
+            col_names (str | Sequence[str] | None): The columns of text; all columns if there are
+                none.
+            vocab_size (int): The number of pieces.
+            character_coverage (float): The fraction of all characters that the model has, 0.9995
+                for languages with many characters and 1.0 for others.
+            model_type (SentencePieceModel): The kind of model.
+            params (dict[str, Any]): Further options of SentencePiece's trainer.
 
-        Raises ValueError for a column that does not exist, ImportError without the package, and the
-        errors of the trainer.
+        Returns:
+            SentencePieceVocab: The model.
+
+        Raises:
+            ValueError: For a column that does not exist.
+            ImportError: Without the package, and the errors of the trainer.
         """
         operation = "SentencePieceVocab.from_dataset"
         names = dataset.get_col_names() if not col_names else col_names
@@ -94,8 +100,19 @@ class SentencePieceVocab:
     ) -> SentencePieceVocab:
         """Train a model on text files that have a sentence in each line.
 
-        `file_path` is a list of files; `vocab_size`, `character_coverage`, `model_type` and
-        `params` are as in `from_dataset`. Raises RuntimeError for a file that does not exist.
+        Args:
+            file_path (list[str]): A list of files.
+            vocab_size (int): The number of pieces.
+            character_coverage (float): The fraction of all characters that the model has, 0.9995
+                for languages with many characters and 1.0 for others.
+            model_type (SentencePieceModel): The kind of model.
+            params (dict[str, Any]): Further options of SentencePiece's trainer.
+
+        Returns:
+            SentencePieceVocab: The model.
+
+        Raises:
+            RuntimeError: For a file that does not exist.
         """
         operation = "SentencePieceVocab.from_file"
         check_type(operation, "file_path", file_path, list)

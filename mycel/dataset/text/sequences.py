@@ -123,15 +123,20 @@ class SlidingWindow(Transform):
 class Ngram(TextTransform):
     """All runs of `n` neighbouring words, joined by `separator`.
 
-    * `n`: the number of words, or a list of numbers whose runs follow each other.
-    * `left_pad`, `right_pad`: (word, count), words to add at the ends first, at most n - 1 of them.
-    * `separator`: the text between the words.
-
     An n that is greater than the length of the padded list gives one empty text.
 
-    >>> from mycel.dataset import text
-    >>> text.Ngram([2, 1], ("_", 1), separator="-")(["a", "b"]).tolist()
-    ['_-a', 'a-b', 'a', 'b']
+    Args:
+        n (int): The number of words, or a list of numbers whose runs follow each other.
+        left_pad (tuple[str, int]): (word, count), words to add at this end first, at most n - 1 of
+            them. Default: ('', 0).
+        right_pad (tuple[str, int]): (word, count), words to add at this end first, at most n - 1 of
+            them. Default: ('', 0).
+        separator (str): The text between the words. Default: " ".
+
+    Examples:
+        >>> from mycel.dataset import text
+        >>> text.Ngram([2, 1], ("_", 1), separator="-")(["a", "b"]).tolist()
+        ['_-a', 'a-b', 'a', 'b']
     """
 
     def __init__(self, n: Any, left_pad: Any = ("", 0), right_pad: Any = ("", 0), separator: str = " ") -> None:

@@ -83,15 +83,22 @@ class Vocab:
 
         Words of equal frequency are in the order of their characters.
 
-        * `dataset`: the dataset.
-        * `columns`: the columns of text; all columns by default.
-        * `freq_range`: (least, greatest) frequency of the words to take, with None for no limit.
-        * `top_k`: the number of words to take.
-        * `special_tokens`: words that come before the others, or after them without
-          `special_first`.
+        Args:
+            dataset (Dataset): The dataset.
+            columns (str | Sequence[str] | None): The columns of text; None for all. Default: None.
+            freq_range (tuple[int | None, int | None] | None): The least and the greatest frequency
+                of the words to take, with None for no limit. Default: None.
+            top_k (int | None): The number of words to take. Default: None.
+            special_tokens (list[str] | None): Words that come before or after the others. Default:
+                None.
+            special_first (bool): Whether they come before. Default: True.
 
-        Raises RuntimeError for a column that does not exist or holds no text, and for special
-        tokens that are words of the data as well.
+        Returns:
+            Vocab: The vocabulary.
+
+        Raises:
+            RuntimeError: For a column that does not exist or holds no text, and for special tokens
+                that are words of the data as well.
         """
         operation = "Vocab.from_dataset"
         names = [] if columns is None else columns if isinstance(columns, list) else [columns]
@@ -148,15 +155,22 @@ class Vocab:
     ) -> Vocab:
         """Make a vocabulary of the words of a text file, one in each line.
 
-        * `file_path`: the file.
-        * `delimiter`: the word is what stands before the first delimiter in the line. A delimiter
-          of several characters counts as a whole (in MindSpore each of them is one).
-        * `vocab_size`: the largest number of lines to read.
-        * `special_tokens`: words that come before the others, or after them without
-          `special_first`.
+        Args:
+            file_path (str): The file.
+            delimiter (str): The word is what stands before the first delimiter in the line. A
+                delimiter of several characters counts as a whole (in MindSpore each of them is
+                one). Default: "".
+            vocab_size (int | None): The largest number of lines to read. Default: None.
+            special_tokens (list[str] | None): Words that come before or after the others. Default:
+                None.
+            special_first (bool): Whether they come before. Default: True.
 
-        Raises RuntimeError for a file that cannot be read, a repeated word, and a special token
-        that is a word of the file as well.
+        Returns:
+            Vocab: The vocabulary.
+
+        Raises:
+            RuntimeError: For a file that cannot be read, a repeated word, and a special token that
+                is a word of the file as well.
         """
         operation = "Vocab.from_file"
         special = None if special_tokens is None else check_words(operation, "special_tokens", special_tokens)

@@ -64,18 +64,21 @@ def _singles() -> Ranges:
 class BasicTokenizer(Tokenizer):
     """The words, punctuation marks and Chinese characters of a text, without control characters.
 
-    * `lower_case`: whether to fold case and drop accents, instead of applying `normalization_form`.
-    * `keep_whitespace`: whether blanks are tokens.
-    * `normalization_form`: the normal form of the text.
-    * `preserve_unused_token`: whether "[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]" and "[unused1]",
-      "[unused2]", ... are tokens and keep their case. (The text before them is not repeated, as it
-      is in MindSpore.)
-    * `with_offsets`: whether the result is three arrays: the tokens, and their first bytes and the
-      bytes after their last in UTF-8 of the changed text, uint32.
+    Args:
+        lower_case (bool): Whether to fold case and drop accents, instead of applying
+            `normalization_form`. Default: False.
+        keep_whitespace (bool): Whether blanks are tokens. Default: False.
+        normalization_form (NormalizeForm): The normal form of the text.
+        preserve_unused_token (bool): Whether "[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]" and
+            "[unused1]", "[unused2]", ... are tokens and keep their case. (The text before them is
+            not repeated, as it is in MindSpore.). Default: True.
+        with_offsets (bool): Whether the result is three arrays: the tokens, and their first bytes
+            and the bytes after their last in UTF-8 of the changed text, uint32. Default: False.
 
-    >>> from mycel.dataset import text
-    >>> text.BasicTokenizer(lower_case=True)("[CLS] Café, 北京!").tolist()
-    ['[CLS]', 'cafe', ',', '北', '京', '!']
+    Examples:
+        >>> from mycel.dataset import text
+        >>> text.BasicTokenizer(lower_case=True)("[CLS] Café, 北京!").tolist()
+        ['[CLS]', 'cafe', ',', '北', '京', '!']
     """
 
     def __init__(
@@ -135,18 +138,21 @@ class WordpieceTokenizer(TextTransform):
 
     The longest piece in the vocabulary is taken from the front each time.
 
-    * `vocab`: the vocabulary.
-    * `suffix_indicator`: what precedes pieces in the vocabulary that do not start a word.
-    * `max_bytes_per_token`: a word with more bytes in UTF-8 is unknown.
-    * `unknown_token`: what stands for a word that is unknown or has no pieces; if it is empty, the
-      word stays as it is.
-    * `with_offsets`: whether the result is three arrays: the pieces, and their first bytes and the
-      bytes after their last in the word, uint32.
+    Args:
+        vocab (Vocab): The vocabulary.
+        suffix_indicator (str): What precedes pieces in the vocabulary that do not start a word.
+            Default: "##".
+        max_bytes_per_token (int): A word with more bytes in UTF-8 is unknown. Default: 100.
+        unknown_token (str): What stands for a word that is unknown or has no pieces; if it is
+            empty, the word stays as it is. Default: "[UNK]".
+        with_offsets (bool): Whether the result is three arrays: the pieces, and their first bytes
+            and the bytes after their last in the word, uint32. Default: False.
 
-    >>> from mycel.dataset import text
-    >>> pieces = text.Vocab.from_list(["fav", "##or", "##ite", "book", "[UNK]"])
-    >>> text.WordpieceTokenizer(pieces)(["favorite", "tea", "book"]).tolist()
-    ['fav', '##or', '##ite', '[UNK]', 'book']
+    Examples:
+        >>> from mycel.dataset import text
+        >>> pieces = text.Vocab.from_list(["fav", "##or", "##ite", "book", "[UNK]"])
+        >>> text.WordpieceTokenizer(pieces)(["favorite", "tea", "book"]).tolist()
+        ['fav', '##or', '##ite', '[UNK]', 'book']
     """
 
     def __init__(
@@ -227,15 +233,27 @@ class WordpieceTokenizer(TextTransform):
 class BertTokenizer(BasicTokenizer):
     """`BasicTokenizer`, followed by `WordpieceTokenizer` for each of its words.
 
-    * `vocab`, `suffix_indicator`, `max_bytes_per_token`, `unknown_token`: as in
-      `WordpieceTokenizer`. Special tokens that are not in the vocabulary are unknown too.
-    * `lower_case`, `keep_whitespace`, `normalization_form`, `preserve_unused_token`,
-      `with_offsets`: as in `BasicTokenizer`, whose offsets the result has.
+    Args:
+        vocab (Vocab): The vocabulary; special tokens that are not in it are unknown too.
+        suffix_indicator (str): What precedes pieces in the vocabulary that do not start a word.
+            Default: "##".
+        max_bytes_per_token (int): A word with more bytes in UTF-8 is unknown. Default: 100.
+        unknown_token (str): What stands for a word that is unknown or has no pieces; if it is
+            empty, the word stays as it is. Default: "[UNK]".
+        lower_case (bool): Whether to fold case and drop accents, instead of applying
+            `normalization_form`. Default: False.
+        keep_whitespace (bool): Whether blanks are tokens. Default: False.
+        normalization_form (NormalizeForm): The normal form of the text.
+        preserve_unused_token (bool): Whether special tokens such as "[CLS]" are tokens and keep
+            their case. Default: True.
+        with_offsets (bool): Whether the result is three arrays: the tokens, and their first bytes
+            and the bytes after their last. Default: False.
 
-    >>> from mycel.dataset import text
-    >>> pieces = text.Vocab.from_list(["fav", "##or", "##ite", "book", "[UNK]", "!"])
-    >>> text.BertTokenizer(pieces, lower_case=True)("Favorite book!").tolist()
-    ['fav', '##or', '##ite', 'book', '!']
+    Examples:
+        >>> from mycel.dataset import text
+        >>> pieces = text.Vocab.from_list(["fav", "##or", "##ite", "book", "[UNK]", "!"])
+        >>> text.BertTokenizer(pieces, lower_case=True)("Favorite book!").tolist()
+        ['fav', '##or', '##ite', 'book', '!']
     """
 
     def __init__(

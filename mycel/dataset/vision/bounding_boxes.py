@@ -147,7 +147,13 @@ def _cut(boxes: Array, top: int, left: int, height: int, width: int) -> Array:
 class RandomCropWithBBox(_WithBoxes):
     """`RandomCrop` of an image, and the parts of its boxes that it keeps.
 
-    `size`, `padding`, `pad_if_needed`, `fill_value` and `padding_mode` are those of `RandomCrop`.
+    Args:
+        size (int | Sequence[int]): The (height, width) of the part, or one number for both.
+        padding (int | Sequence[int] | None): The padding of the image before the crop, as in `Pad`.
+            Default: None.
+        pad_if_needed (bool): Whether to pad a smaller image to at least `size`. Default: False.
+        fill_value (float): The value of the padding for the border CONSTANT. Default: 0.
+        padding_mode (Border): The border.
     """
 
     def __init__(
@@ -185,7 +191,13 @@ class RandomCropWithBBox(_WithBoxes):
 class RandomResizedCropWithBBox(_WithBoxes):
     """`RandomResizedCrop` of an image, and the parts of its boxes that it keeps.
 
-    `size`, `scale`, `ratio`, `interpolation` and `max_attempts` are those of `RandomResizedCrop`.
+    Args:
+        size (int | Sequence[int]): The size of the result.
+        scale (Sequence[float]): The range of the part's fraction of the area. Default: (0.08, 1.0).
+        ratio (Sequence[float]): The range of its aspect ratio. Default: (0.75, 1.3333333333333333).
+        interpolation (Inter): The interpolation.
+        max_attempts (int): After this many rectangles that do not fit, the part is the largest one
+            in the middle whose aspect ratio is within `ratio`. Default: 10.
     """
 
     def __init__(

@@ -121,8 +121,11 @@ class LinearTransformation(ImageTransform):
 class NormalizePad(Normalize):
     """`Normalize`, followed by a further channel of zeros.
 
-    * `mean`, `std`, `is_hwc`: as in `Normalize`.
-    * `dtype`: the type of the result, "float32" or "float16".
+    Args:
+        mean (Sequence[float]): The mean of each channel.
+        std (Sequence[float]): The standard deviation of each channel.
+        dtype (str): The type of the result, "float32" or "float16". Default: "float32".
+        is_hwc (bool): Whether images are [H, W, C] instead of [C, H, W]. Default: True.
     """
 
     def __init__(
@@ -207,7 +210,13 @@ class RandomResize(Resize):
 class RandomCropDecodeResize(RandomResizedCrop):
     """`Decode`, followed by `RandomResizedCrop`, whose parameters these are; needs Pillow.
 
-    They are `size`, `scale`, `ratio`, `interpolation` and `max_attempts`.
+    Args:
+        size (int | Sequence[int]): The size of the result.
+        scale (Sequence[float]): The range of the part's fraction of the area. Default: (0.08, 1.0).
+        ratio (Sequence[float]): The range of its aspect ratio. Default: (0.75, 1.3333333333333333).
+        interpolation (Inter): The interpolation.
+        max_attempts (int): After this many rectangles that do not fit, the part is the largest one
+            in the middle whose aspect ratio is within `ratio`. Default: 10.
     """
 
     def compute(self, array: Array, lead: int) -> Array:
@@ -222,10 +231,14 @@ class SliceMode(IntEnum):
 
 
 class SlicePatches(ImageTransform):
-    """`num_height` times `num_width` equal images cut out of one, row by row.
+    """Equal images cut out of one, row by row.
 
-    * `slice_mode`: whether an image that cannot be divided evenly is padded or its rest dropped.
-    * `fill_value`: the value of the padding.
+    Args:
+        num_height (int): How many lie below each other. Default: 1.
+        num_width (int): How many lie side by side. Default: 1.
+        slice_mode (SliceMode): Whether an image that cannot be divided evenly is padded or its rest
+            dropped.
+        fill_value (int): The value of the padding. Default: 0.
     """
 
     keeps = True

@@ -411,9 +411,15 @@ _BRIGHTNESS, _SATURATION = AdjustBrightness(1.0), AdjustSaturation(1.0)
 class RandomColorAdjust(ImageTransform):
     """Random changes of brightness, contrast, saturation and hue, in random order.
 
-    * `brightness`, `contrast`, `saturation`: a range of factors, (1, 1) for no change, or one
-      number n for max(0, 1 - n) to 1 + n.
-    * `hue`: a range within [-0.5, 0.5], or n for -n to n.
+    Args:
+        brightness (float | Sequence[float]): A range of factors, (1, 1) for no change, or one
+            number n for max(0, 1 - n) to 1 + n. Default: (1, 1).
+        contrast (float | Sequence[float]): A range of factors, (1, 1) for no change, or one number
+            n for max(0, 1 - n) to 1 + n. Default: (1, 1).
+        saturation (float | Sequence[float]): A range of factors, (1, 1) for no change, or one
+            number n for max(0, 1 - n) to 1 + n. Default: (1, 1).
+        hue (float | Sequence[float]): A range within [-0.5, 0.5], or n for -n to n. Default: (0,
+            0).
     """
 
     vectorised = False

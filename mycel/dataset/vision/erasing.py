@@ -25,14 +25,19 @@ _HOLD = dtypes_of("uint8", "uint16", "uint32", "uint64", "int16", "int32", "int6
 class Erase(ImageTransform):
     """A rectangle of an image set to one value.
 
-    * `top`, `left`, `height`, `width`: the rectangle.
-    * `value`: a number, or one for each channel.
-    * `inplace`: whether to write into the image instead of a copy.
+    Args:
+        top (int): The first row.
+        left (int): The first column.
+        height (int): The number of rows.
+        width (int): The number of columns.
+        value (float | Sequence[float]): A number, or one for each channel. Default: 0.0.
+        inplace (bool): Whether to write into the image instead of a copy. Default: False.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import vision
-    >>> vision.Erase(0, 1, 1, 2, value=9)(np.zeros((2, 3, 1), np.uint8))[..., 0].tolist()
-    [[0, 9, 9], [0, 0, 0]]
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import vision
+        >>> vision.Erase(0, 1, 1, 2, value=9)(np.zeros((2, 3, 1), np.uint8))[..., 0].tolist()
+        [[0, 9, 9], [0, 0, 0]]
     """
 
     keeps = True
@@ -109,16 +114,20 @@ def normals(count: int) -> Array:
 class RandomErasing(ImageTransform):
     """A random rectangle of [C, H, W] set to a value or to noise (Zhong et al., 2020).
 
-    * `prob`: the probability of doing so.
-    * `scale`, `ratio`: the ranges of the rectangle's part of the area and of its aspect ratio.
-    * `value`: a number, three of them, or "random" for standard normal noise.
-    * `inplace`: whether to write into the image instead of a copy.
-    * `max_attempts`: how many rectangles to draw at most until one fits.
+    Args:
+        prob (float): The probability of doing so. Default: 0.5.
+        scale (Sequence[float]): The range of the rectangle's part of the area. Default: (0.02,
+            0.33).
+        ratio (Sequence[float]): The range of its aspect ratio. Default: (0.3, 3.3).
+        value (float): A number, three of them, or "random" for standard normal noise. Default: 0.
+        inplace (bool): Whether to write into the image instead of a copy. Default: False.
+        max_attempts (int): How many rectangles to draw at most until one fits. Default: 10.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import vision
-    >>> vision.RandomErasing(prob=1.0)(np.ones((1, 8, 8), np.float32)).shape
-    (1, 8, 8)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import vision
+        >>> vision.RandomErasing(prob=1.0)(np.ones((1, 8, 8), np.float32)).shape
+        (1, 8, 8)
     """
 
     in_python = True

@@ -170,15 +170,18 @@ class Pad(ImageTransform):
 class PadToSize(ImageTransform):
     """An image padded to a size.
 
-    * `size`: (height, width), or one number for both.
-    * `offset`: the (top, left) of the image; None puts it in the middle.
-    * `fill_value`: the value of the padding for the border CONSTANT.
-    * `padding_mode`: the border.
+    Args:
+        size (int | Sequence[int]): (height, width), or one number for both.
+        offset (int | Sequence[int] | None): The (top, left) of the image; None puts it in the
+            middle. Default: None.
+        fill_value (float): The value of the padding for the border CONSTANT. Default: 0.
+        padding_mode (Border): The border.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import vision
-    >>> vision.PadToSize((1, 4))(np.array([[1, 2]])).tolist()
-    [[0, 1, 2, 0]]
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import vision
+        >>> vision.PadToSize((1, 4))(np.array([[1, 2]])).tolist()
+        [[0, 1, 2, 0]]
     """
 
     keeps = True
@@ -304,14 +307,19 @@ def check_inside(operation: str, shape: Sequence[int], top: int, left: int, heig
 class ResizedCrop(ImageTransform):
     """A part of an image, resized.
 
-    * `top`, `left`, `height`, `width`: the part.
-    * `size`: the size of the result.
-    * `interpolation`: as in `Resize`.
+    Args:
+        top (int): The first row.
+        left (int): The first column.
+        height (int): The number of rows.
+        width (int): The number of columns.
+        size (int | Sequence[int]): The size of the result.
+        interpolation (Inter): The interpolation.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import vision
-    >>> vision.ResizedCrop(0, 0, 2, 2, 4)(np.full((3, 3, 1), 5, np.uint8)).shape
-    (4, 4, 1)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import vision
+        >>> vision.ResizedCrop(0, 0, 2, 2, 4)(np.full((3, 3, 1), 5, np.uint8)).shape
+        (4, 4, 1)
     """
 
     keeps = True
@@ -341,17 +349,22 @@ class ResizedCrop(ImageTransform):
 class RandomCrop(ImageTransform):
     """A random part of an image.
 
-    * `size`: the (height, width) of the part, or one number for both.
-    * `padding`: the padding of the image before the crop, as in `Pad`.
-    * `pad_if_needed`: whether to pad a smaller image to at least `size`.
-    * `fill_value`, `padding_mode`: the value and the border of the padding.
+    Args:
+        size (int | Sequence[int]): The (height, width) of the part, or one number for both.
+        padding (int | Sequence[int] | None): The padding of the image before the crop, as in `Pad`.
+            Default: None.
+        pad_if_needed (bool): Whether to pad a smaller image to at least `size`. Default: False.
+        fill_value (float): The value of the padding for the border CONSTANT. Default: 0.
+        padding_mode (Border): The border.
 
-    Raises ValueError where the image is smaller than `size`.
+    Raises:
+        ValueError: If the image is smaller than `size`.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import vision
-    >>> vision.RandomCrop(4)(np.zeros((6, 8, 3), np.uint8)).shape
-    (4, 4, 3)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import vision
+        >>> vision.RandomCrop(4)(np.zeros((6, 8, 3), np.uint8)).shape
+        (4, 4, 3)
     """
 
     vectorised = False
@@ -392,9 +405,16 @@ class RandomCrop(ImageTransform):
         return crop(array, *draw_place(height, width, self.size), *self.size, lead)
 
     def part(self, array: Array, lead: int, top: int, left: int) -> Array:
-        """Return the part of the padded image from (`top`, `left`) on.
+        """Return the part of the padded image from a place on.
 
-        `array` and `lead` are those of `compute`.
+        Args:
+            array (numpy.ndarray[Any, numpy.dtype[Any]]): The image.
+            lead (int): The axes before its rows and columns.
+            top (int): The first row.
+            left (int): The first column.
+
+        Returns:
+            numpy.ndarray[Any, numpy.dtype[Any]]: The part.
         """
         before, above = (self.padding or _NO_SIDES)[:2]
         fill = self.fill_value if self.padding is None else fill_of(array, self.fill_value, lead)
@@ -464,17 +484,19 @@ def check_range(operation: str, argument: str, values: Sequence[float], positive
 class RandomResizedCrop(ImageTransform):
     """A random part of an image, resized (Szegedy et al., 2015).
 
-    * `size`: the size of the result.
-    * `scale`: the range of the part's fraction of the area.
-    * `ratio`: the range of its aspect ratio.
-    * `interpolation`: as in `Resize`.
-    * `max_attempts`: after this many rectangles that do not fit, the part is the largest one in the
-      middle whose aspect ratio is within `ratio`.
+    Args:
+        size (int | Sequence[int]): The size of the result.
+        scale (Sequence[float]): The range of the part's fraction of the area. Default: (0.08, 1.0).
+        ratio (Sequence[float]): The range of its aspect ratio. Default: (0.75, 1.3333333333333333).
+        interpolation (Inter): The interpolation.
+        max_attempts (int): After this many rectangles that do not fit, the part is the largest one
+            in the middle whose aspect ratio is within `ratio`. Default: 10.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import vision
-    >>> vision.RandomResizedCrop(4)(np.zeros((6, 8, 3), np.uint8)).shape
-    (4, 4, 3)
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import vision
+        >>> vision.RandomResizedCrop(4)(np.zeros((6, 8, 3), np.uint8)).shape
+        (4, 4, 3)
     """
 
     vectorised = False

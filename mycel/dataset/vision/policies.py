@@ -176,9 +176,13 @@ class AutoAugment(_Policy):
 class RandAugment(_Policy):
     """Random operations at one magnitude for colour images, uint8 [H, W, 3] (Cubuk et al., 2020).
 
-    * `num_ops`: the number of operations, chosen for every image.
-    * `magnitude`: their magnitude, one of `num_magnitude_bins` steps.
-    * `interpolation`, `fill_value`: those of rotation, translation and shear.
+    Args:
+        num_ops (int): The number of operations, chosen for every image. Default: 2.
+        magnitude (int): Their magnitude, from 0 on, below `num_magnitude_bins`. Default: 9.
+        num_magnitude_bins (int): The number of magnitudes. Default: 31.
+        interpolation (Inter): The interpolation of rotation, translation and shear.
+        fill_value (int | tuple[int, int, int]): The value of what lies outside after these.
+            Default: 0.
     """
 
     def __init__(

@@ -291,17 +291,20 @@ def interval(operation: str, argument: str, value: Any, symmetric: bool = True) 
 class Rotate(ImageTransform):
     """An image [H, W] or [H, W, C], rotated.
 
-    * `degrees`: the angle, counter-clockwise.
-    * `resample`: the interpolation.
-    * `expand`: whether the result is large enough to hold the whole image.
-    * `center`: the fixed point (x, y); the middle by default.
-    * `fill_value`: the value of what lies outside. Colours are in the order of the image's channels
-      (MindSpore 2.10 reverses them).
+    Args:
+        degrees (float): The angle, counter-clockwise.
+        resample (Inter): The interpolation.
+        expand (bool): Whether the result is large enough to hold the whole image. Default: False.
+        center (tuple[float, float] | None): The fixed point (x, y); the middle by default. Default:
+            None.
+        fill_value (int | tuple[int, int, int]): The value of what lies outside. Colours are in the
+            order of the image's channels (MindSpore 2.10 reverses them). Default: 0.
 
-    >>> import numpy as np
-    >>> from mycel.dataset import vision
-    >>> vision.Rotate(90)(np.array([[1, 2, 3], [4, 5, 6], [7, 8, 9]], np.uint8)).tolist()
-    [[3, 6, 9], [2, 5, 8], [1, 4, 7]]
+    Examples:
+        >>> import numpy as np
+        >>> from mycel.dataset import vision
+        >>> vision.Rotate(90)(np.array([[1, 2, 3], [4, 5, 6], [7, 8, 9]], np.uint8)).tolist()
+        [[3, 6, 9], [2, 5, 8], [1, 4, 7]]
     """
 
     keeps = True
@@ -381,8 +384,14 @@ class _Moving(ImageTransform):
 class RandomRotation(_Moving, Rotate):
     """An image, rotated by a random angle.
 
-    `degrees` is the range of the angle, or one number n for -n to n. `resample`, `expand`, `center`
-    and `fill_value` are those of `Rotate`.
+    Args:
+        degrees (float | Sequence[float]): The range of the angle, or one number n for -n to n.
+        resample (Inter): The interpolation.
+        expand (bool): Whether the result is large enough to hold the whole image. Default: False.
+        center (tuple[float, float] | None): The fixed point (x, y); None for the middle. Default:
+            None.
+        fill_value (int | tuple[int, int, int]): The value of what lies outside, a number or one for
+            each channel. Default: 0.
     """
 
     keeps = False
@@ -413,11 +422,15 @@ class RandomRotation(_Moving, Rotate):
 class Affine(ImageTransform):
     """An image, transformed affinely about its middle.
 
-    * `degrees`: the angle, clockwise.
-    * `translate`: the translation (x, y) as fractions of width and height.
-    * `scale`: the factor.
-    * `shear`: the angle of the shear, one number, or one for x and one for y.
-    * `resample`, `fill_value`: as in `Rotate`.
+    Args:
+        degrees (float): The angle, clockwise.
+        translate (Sequence[float]): The translation (x, y) as fractions of width and height.
+        scale (float): The factor.
+        shear (float | Sequence[float]): The angle of the shear, one number, or one for x and one
+            for y.
+        resample (Inter): The interpolation.
+        fill_value (int | tuple[int, int, int]): The value of what lies outside, a number or one for
+            each channel. Default: 0.
     """
 
     keeps = True
@@ -456,12 +469,16 @@ class Affine(ImageTransform):
 class RandomAffine(_Moving):
     """An image, rotated, translated, scaled and sheared at random about its middle.
 
-    * `degrees`: the range of the angle, or one number n for -n to n.
-    * `translate`: the largest translation (x, y) as fractions of width and height; four numbers are
-      the ranges [x low, x high] and [y low, y high].
-    * `scale`: the range of the factor.
-    * `shear`: the range of the shear, or n for -n to n; a second range is for y.
-    * `resample`, `fill_value`: as in `Rotate`.
+    Args:
+        degrees (float | Sequence[float]): The range of the angle, or one number n for -n to n.
+        translate (Sequence[float] | None): The largest translation (x, y) as fractions of width and
+            height; four numbers are the ranges [x low, x high] and [y low, y high]. Default: None.
+        scale (Sequence[float] | None): The range of the factor. Default: None.
+        shear (float | Sequence[float] | None): The range of the shear, or n for -n to n; a second
+            range is for y. Default: None.
+        resample (Inter): The interpolation.
+        fill_value (int | tuple[int, int, int]): The value of what lies outside, a number or one for
+            each channel. Default: 0.
     """
 
     vectorised = False

@@ -73,15 +73,22 @@ def upsample_nearest2d_op(x: Any, output_size: Any = None, scales: Any = None) -
 
 
 def upsample_bilinear2d_op(x: Any, output_size: Any = None, scales: Any = None, align_corners: bool = False) -> _Tensor:
-    """Return images `x` (N, C, H, W) resized to `output_size`, or by the factors `scales`, by
-    bilinear interpolation.
+    """Return images resized by bilinear interpolation.
 
-    `align_corners` keeps the corner elements in place.
+    Args:
+        x (Tensor): (N, C, H, W).
+        output_size (int | tuple[int, ...] | None): The new size. Default: None.
+        scales (tuple[float, float] | None): The factors, instead of it. Default: None.
+        align_corners (bool): Whether corner elements stay in place. Default: False.
 
-    >>> import mycel as ms
-    >>> x = ms.Tensor([[[[1.0, 3.0]]]])
-    >>> ms.mint.nn.upsample_bilinear2d_op(x, (1, 3), align_corners=True).tolist()
-    [[[[1.0, 2.0, 3.0]]]]
+    Returns:
+        Tensor: (N, C, *output_size).
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.Tensor([[[[1.0, 3.0]]]])
+        >>> ms.mint.nn.upsample_bilinear2d_op(x, (1, 3), align_corners=True).tolist()
+        [[[[1.0, 2.0, 3.0]]]]
     """
     return functional.interpolate(x, output_size, scales if output_size is None else None, "bilinear", align_corners)
 

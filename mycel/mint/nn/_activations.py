@@ -57,14 +57,22 @@ def _check_flags(name: str, training: Any, inplace: Any) -> None:
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Set each element of `input` to 0 with probability `p`, and divide the others by 1 - p
-    (Srivastava et al., 2014).
+    """Set each element to 0 with probability `p`, and divide the others by 1 - p (Srivastava et
+    al., 2014).
 
-    Without `training` the input is returned. `inplace` writes the result into `input`.
+    Args:
+        input (Tensor): The tensor.
+        p (float): The probability of 0. Default: 0.5.
+        training (bool): Whether anything is done. Default: True.
+        inplace (bool): Whether the result is written into the input. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.dropout(ms.Tensor([1.0, 2.0]), training=False).tolist()
-    [1.0, 2.0]
+    Returns:
+        Tensor: The shape and type of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.functional.dropout(ms.Tensor([1.0, 2.0]), training=False).tolist()
+        [1.0, 2.0]
     """
     _check_flags("dropout", training, inplace)
     return _written(input, ops.dropout(input, p, training), inplace and training)
@@ -73,11 +81,19 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
 def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Apply `dropout` to whole channels of (N, C, H, W) or (C, H, W).
 
-    `input`, `p`, `training` and `inplace` are those of `dropout`.
+    Args:
+        input (Tensor): The tensor.
+        p (float): The probability of 0. Default: 0.5.
+        training (bool): Whether anything is done. Default: True.
+        inplace (bool): Whether the result is written into the input. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.dropout2d(ms.ops.ones((1, 2, 3, 3)), training=False).shape
-    (1, 2, 3, 3)
+    Returns:
+        Tensor: The shape and type of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.functional.dropout2d(ms.ops.ones((1, 2, 3, 3)), training=False).shape
+        (1, 2, 3, 3)
     """
     _check_flags("dropout2d", training, inplace)
     return _written(input, ops.dropout2d(input, p, training), inplace and training)
@@ -133,11 +149,19 @@ def glu(input: Any, dim: int = -1) -> Tensor:
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Return `input` limited to [`min_val`, `max_val`]; the derivative at the bounds is 0.
 
-    `inplace` writes the result into `input`.
+    Args:
+        input (Tensor): The tensor.
+        min_val (float): The lower bound. Default: -1.0.
+        max_val (float): The upper bound. Default: 1.0.
+        inplace (bool): Whether the result is written into the input. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.hardtanh(ms.Tensor([-3.0, 0.5])).tolist()
-    [-1.0, 0.5]
+    Returns:
+        Tensor: The shape and type of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.functional.hardtanh(ms.Tensor([-3.0, 0.5])).tolist()
+        [-1.0, 0.5]
     """
     low, high = number("hardtanh", "min_val", min_val), number("hardtanh", "max_val", max_val)
     return _written(input, ops.hardtanh(input, low, high), inplace)
@@ -290,11 +314,19 @@ def log_softmax(input: Any, dim: Any = None, *, dtype: Any = None) -> Tensor:
 def threshold(input: Any, threshold: Any, value: Any, inplace: bool = False) -> Tensor:
     """Return `input` where it is above `threshold`, else `value`.
 
-    `inplace` writes the result into `input`.
+    Args:
+        input (Tensor): The tensor.
+        threshold (float): The bound.
+        value (float): What replaces the others.
+        inplace (bool): Whether the result is written into the input. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.threshold(ms.Tensor([1.0, 3.0]), 2.0, 9.0).tolist()
-    [9.0, 3.0]
+    Returns:
+        Tensor: The shape and type of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.functional.threshold(ms.Tensor([1.0, 3.0]), 2.0, 9.0).tolist()
+        [9.0, 3.0]
     """
     limit, other = number("threshold", "threshold", threshold), number("threshold", "value", value)
     return _written(input, ops.threshold(input, limit, other), inplace)

@@ -55,14 +55,25 @@ def conv1d(
 ) -> Tensor:
     """Return the one-dimensional convolution of (N, C, L) signals.
 
-    `input` is convolved with `weight` (C_out, C_in / groups, *kernel), and `bias` (C_out,) is
-    added. `stride` and `dilation` (the distance of the kernel's elements) are an int, or one for
-    each axis; `groups` is the number of groups of channels that are convolved separately. `padding`
-    is a number, "valid" or "same".
+    Args:
+        input (Tensor): (N, C, L).
+        weight (Tensor): (C_out, C / groups, *kernel).
+        bias (Tensor | None): (C_out,), or None. Default: None.
+        stride (int | tuple[int, ...]): The step of the kernel: an int, or one for each axis.
+            Default: 1.
+        padding (int | str | tuple[int, ...]): The zeros on each side: a number, "valid" or "same".
+            Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the kernel's elements: an int, or one for
+            each axis. Default: 1.
+        groups (int): The number of groups of channels that are convolved separately. Default: 1.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.conv1d(ms.ops.ones((1, 1, 4)), ms.ops.ones((1, 1, 2))).tolist()
-    [[[2.0, 2.0, 2.0]]]
+    Returns:
+        Tensor: (N, C_out, L').
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.functional.conv1d(ms.ops.ones((1, 1, 4)), ms.ops.ones((1, 1, 2))).tolist()
+        [[[2.0, 2.0, 2.0]]]
     """
     return _convolved(ops.conv1d, input, weight, bias, stride, padding, dilation, groups)
 
@@ -72,15 +83,26 @@ def conv3d(
 ) -> Tensor:
     """Return the three-dimensional convolution of (N, C, D, H, W).
 
-    `input` is convolved with `weight` (C_out, C_in / groups, *kernel), and `bias` (C_out,) is
-    added. `stride` and `dilation` (the distance of the kernel's elements) are an int, or one for
-    each axis; `groups` is the number of groups of channels that are convolved separately. `padding`
-    is a number, one for each axis, "valid" or "same".
+    Args:
+        input (Tensor): (N, C, *spatial).
+        weight (Tensor): (C_out, C / groups, *kernel).
+        bias (Tensor | None): (C_out,), or None. Default: None.
+        stride (int | tuple[int, ...]): The step of the kernel: an int, or one for each axis.
+            Default: 1.
+        padding (int | str | tuple[int, ...]): The zeros on each side: a number, one for each axis,
+            "valid" or "same". Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the kernel's elements: an int, or one for
+            each axis. Default: 1.
+        groups (int): The number of groups of channels that are convolved separately. Default: 1.
 
-    >>> import mycel as ms
-    >>> x, weight = ms.ops.ones((1, 1, 3, 3, 3)), ms.ops.ones((1, 1, 2, 2, 2))
-    >>> ms.mint.nn.functional.conv3d(x, weight).shape
-    (1, 1, 2, 2, 2)
+    Returns:
+        Tensor: (N, C_out, *positions).
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, weight = ms.ops.ones((1, 1, 3, 3, 3)), ms.ops.ones((1, 1, 2, 2, 2))
+        >>> ms.mint.nn.functional.conv3d(x, weight).shape
+        (1, 1, 2, 2, 2)
     """
     return _convolved(ops.conv3d, input, weight, bias, stride, padding, dilation, groups)
 
@@ -114,13 +136,24 @@ def interpolate(
 ) -> Tensor:
     """Return an input (N, C, *spatial) with 1 to 3 spatial axes resized.
 
-    `size`, `scale_factor`, `mode`, `align_corners` and `recompute_scale_factor` are those of
-    `mycel.ops.interpolate`. Cubic weights are Keys' with a = -3/4, and the edge is repeated outside
-    (PyTorch's definition).
+    Cubic weights are Keys' with a = -3/4, and the edge is repeated outside (PyTorch's definition).
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.interpolate(ms.Tensor([[[1.0, 3.0]]]), size=4).tolist()
-    [[[1.0, 1.0, 3.0, 3.0]]]
+    Args:
+        input (Tensor): (N, C, *spatial), with 1 to 3 spatial axes.
+        size (int | tuple[int, ...] | None): The new size. Default: None.
+        scale_factor (float | tuple[float, ...] | None): The factor, instead of it. Default: None.
+        mode (str): A mode of `mycel.ops.interpolate`. Default: "nearest".
+        align_corners (bool | None): Whether corner elements stay in place. Default: None.
+        recompute_scale_factor (bool | None): Whether the factor is computed from the sizes.
+            Default: None.
+
+    Returns:
+        Tensor: (N, C, *size).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.functional.interpolate(ms.Tensor([[[1.0, 3.0]]]), size=4).tolist()
+        [[[1.0, 1.0, 3.0, 3.0]]]
     """
     x = operand("interpolate", input)
     if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
@@ -172,11 +205,20 @@ def upsample(
 ) -> Tensor:
     """Return `input` resized: `interpolate` under an older name.
 
-    `size`, `scale_factor`, `mode` and `align_corners` are those of `interpolate`.
+    Args:
+        input (Tensor): (N, C, *spatial), with 1 to 3 spatial axes.
+        size (int | tuple[int, ...] | None): The new size. Default: None.
+        scale_factor (float | tuple[float, ...] | None): The factor, instead of it. Default: None.
+        mode (str): A mode of `mycel.ops.interpolate`. Default: "nearest".
+        align_corners (bool | None): Whether corner elements stay in place. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.upsample(ms.Tensor([[[1.0, 3.0]]]), size=4).tolist()
-    [[[1.0, 1.0, 3.0, 3.0]]]
+    Returns:
+        Tensor: (N, C, *size).
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.functional.upsample(ms.Tensor([[[1.0, 3.0]]]), size=4).tolist()
+        [[[1.0, 1.0, 3.0, 3.0]]]
     """
     return interpolate(input, size, scale_factor, mode, align_corners)
 
@@ -186,14 +228,22 @@ def grid_sample(
 ) -> Tensor:
     """Return an input (N, C, [D,] H, W) at the positions of `grid`, as `mycel.ops.grid_sample`.
 
-    `mode` is "bilinear" or "nearest". Outside of the input `padding_mode` takes "zeros", the
-    "border" element or its "reflection". With `align_corners` the positions -1 and 1 are the
-    centres of the outermost elements, else their outer edges.
+    Args:
+        input (Tensor): (N, C, [D,] H, W).
+        grid (Tensor): The positions, (N, [D',] H', W', 2 or 3).
+        mode (str): "bilinear" or "nearest". Default: "bilinear".
+        padding_mode (str): "zeros", "border" or "reflection". Default: "zeros".
+        align_corners (bool | None): Whether -1 and 1 are the centres of corner elements. Default:
+            None.
 
-    >>> import mycel as ms
-    >>> x, middle = ms.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), ms.Tensor([[[[0.0, 0.0]]]])
-    >>> ms.mint.nn.functional.grid_sample(x, middle).item()
-    2.5
+    Returns:
+        Tensor: (N, C, [D',] H', W').
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, middle = ms.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), ms.Tensor([[[[0.0, 0.0]]]])
+        >>> ms.mint.nn.functional.grid_sample(x, middle).item()
+        2.5
     """
     arguments.text("grid_sample", "mode", mode)
     arguments.text("grid_sample", "padding_mode", padding_mode)
@@ -204,13 +254,19 @@ def grid_sample(
 def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
     """Return `input` with elements added at the ends of its last axes.
 
-    `pad` is (low, high) of the last axis, then of the one before, and so on. `mode` "constant" adds
-    `value` (None: 0), "reflect" mirrors without the edge, "replicate" repeats the edge, "circular"
-    continues at the other end; see `mycel.ops.pad`.
+    Args:
+        input (Tensor): The tensor.
+        pad (int | tuple[int, ...]): Two numbers for each axis, from the last axis on.
+        mode (str): "constant", "reflect", "replicate" or "circular". Default: "constant".
+        value (float | None): The constant; None for 0. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.pad(ms.Tensor([1.0]), (1, 2)).tolist()
-    [0.0, 1.0, 0.0, 0.0]
+    Returns:
+        Tensor: The padded tensor.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.functional.pad(ms.Tensor([1.0]), (1, 2)).tolist()
+        [0.0, 1.0, 0.0, 0.0]
     """
     amounts = pad if isinstance(pad, Tensor) else arguments.sequence("pad", "pad", pad)
     return ops.pad(input, amounts, mode, None if value is None else _fill(value))
@@ -233,18 +289,28 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Return each channel (axis 1) of `input` normalised, scaled by `weight` and shifted by `bias`
-    (Ioffe and Szegedy, 2015).
+    """Return each channel (axis 1) normalised, scaled and shifted (Ioffe and Szegedy, 2015).
 
-    In `training` the statistics are those of the batch, and `running_mean` and `running_var` follow
-    them with the weight `momentum`; otherwise these are used. `eps` is added to the variance. See
-    `mycel.ops.batch_norm`.
+    Args:
+        input (Tensor): (N, C, ...).
+        running_mean (Tensor | None): A running statistic, (C,).
+        running_var (Tensor | None): A running statistic, (C,).
+        weight (Tensor | None): The scale, (C,), or None. Default: None.
+        bias (Tensor | None): The shift, (C,), or None. Default: None.
+        training (bool): Whether statistics are those of the input, towards which the running ones
+            are moved. Default: False.
+        momentum (float): The share by which they are moved. Default: 0.1.
+        eps (float): Added to the variance. Default: 1e-05.
 
-    >>> import mycel as ms
-    >>> one, zero = ms.ops.ones(1), ms.ops.zeros(1)
-    >>> x = ms.Tensor([[1.0], [3.0]])
-    >>> ms.mint.nn.functional.batch_norm(x, zero, one, training=True, eps=0.0).tolist()
-    [[-1.0], [1.0]]
+    Returns:
+        Tensor: The shape of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> one, zero = ms.ops.ones(1), ms.ops.zeros(1)
+        >>> x = ms.Tensor([[1.0], [3.0]])
+        >>> ms.mint.nn.functional.batch_norm(x, zero, one, training=True, eps=0.0).tolist()
+        [[-1.0], [1.0]]
     """
     if training is not False:
         arguments.flag("batch_norm", "training", training)
@@ -257,9 +323,20 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> T
     """Return the input divided by its norm of order `p` along `dim`, or by `eps` where the norm is
     smaller.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.normalize(ms.Tensor([3.0, 4.0]), dim=0).asnumpy().round(1).tolist()
-    [0.6000000238418579, 0.800000011920929]
+    Args:
+        input (Tensor): The tensor.
+        p (float): The order of the norm. Default: 2.0.
+        dim (int | tuple[int, ...] | None): The axis or axes. Default: 1.
+        eps (float): The least divisor. Default: 1e-12.
+
+    Returns:
+        Tensor: The shape of the input.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.functional.normalize(ms.Tensor([3.0, 4.0]), dim=0).asnumpy().round(1).tolist(
+        ...     )
+        [0.6000000238418579, 0.800000011920929]
     """
     if not isinstance(p, (int, float, str)):
         raise arguments.wrong_value("normalize", "p", "a number", p)
@@ -276,16 +353,28 @@ def embedding(
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
 ) -> Tensor:
-    """Return the rows of a table `weight` at the whole numbers `input`.
+    """Return rows of a table.
 
-    The row `padding_idx` gets no gradient. Rows whose norm of order `norm_type` is above `max_norm`
-    are scaled to it in the result; derivatives ignore that, and the table keeps its values. With
-    `scale_grad_by_freq` the gradient of a row is divided by the number of times that it is looked
-    up.
+    Rows whose norm of order `norm_type` is above `max_norm` are scaled to it in the result;
+    derivatives ignore that, and the table keeps its values.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.embedding(ms.Tensor([1, 0]), ms.Tensor([[1.0], [3.0]])).tolist()
-    [[3.0], [1.0]]
+    Args:
+        input (Tensor): The numbers of rows.
+        weight (Tensor): The table, (rows, size).
+        padding_idx (int | None): The row that gets no gradient; None for none. Default: None.
+        max_norm (float | None): The norm to which longer rows are scaled in the result, not in the
+            table; derivatives ignore that. None for no limit. Default: None.
+        norm_type (float): The order of the norm. Default: 2.0.
+        scale_grad_by_freq (bool): Whether the gradient of a row is divided by the number of times
+            that it is looked up. Default: False.
+
+    Returns:
+        Tensor: The shape of the numbers, with `size` as a new last axis.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.functional.embedding(ms.Tensor([1, 0]), ms.Tensor([[1.0], [3.0]])).tolist()
+        [[3.0], [1.0]]
     """
     index, table = operand("embedding", input), operand("embedding", weight)
     rows = ops.embedding(index, table, padding_idx)

@@ -28,12 +28,20 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction:
     """Return the binary cross-entropy ``-(y log x + (1 - y) log(1 - x))`` of probabilities x and y,
     times `weight`.
 
-    `input` is x, `target` is y, and `reduction` is "none", "mean" or "sum".
+    Args:
+        input (Tensor): The probabilities x.
+        target (Tensor): The labels y, of the same shape.
+        weight (Tensor | None): The scale of each element; None for 1. Default: None.
+        reduction (str): How the losses are joined: "mean", "sum" or "none". Default: "mean".
 
-    >>> import mycel as ms
-    >>> loss = ms.mint.nn.functional.binary_cross_entropy(ms.Tensor([0.5]), ms.Tensor([1.0]))
-    >>> round(loss.item(), 4)
-    0.6931
+    Returns:
+        Tensor: A number, or the shape of the input without reduction.
+
+    Examples:
+        >>> import mycel as ms
+        >>> loss = ms.mint.nn.functional.binary_cross_entropy(ms.Tensor([0.5]), ms.Tensor([1.0]))
+        >>> round(loss.item(), 4)
+        0.6931
     """
     arguments.text("binary_cross_entropy", "reduction", reduction)
     return ops.binary_cross_entropy(input, target, weight, reduction)
@@ -42,15 +50,24 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction:
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
 ) -> Tensor:
-    """Return `binary_cross_entropy` of the sigmoid of the input; `pos_weight` scales the term of
-    positive labels.
+    """Return `binary_cross_entropy` of the sigmoid of the input.
 
-    `target`, `weight` and `reduction` are those of `binary_cross_entropy`.
+    Args:
+        input (Tensor): The logits.
+        target (Tensor): The labels y, of the same shape.
+        weight (Tensor | None): The scale of each element; None for 1. Default: None.
+        reduction (str): How the losses are joined: "mean", "sum" or "none". Default: "mean".
+        pos_weight (Tensor | None): The scale of the term of positive labels; None for 1. Default:
+            None.
 
-    >>> import mycel as ms
-    >>> loss = ms.mint.nn.functional.binary_cross_entropy_with_logits
-    >>> round(loss(ms.Tensor([0.0]), ms.Tensor([1.0])).item(), 4)
-    0.6931
+    Returns:
+        Tensor: A number, or the shape of the input without reduction.
+
+    Examples:
+        >>> import mycel as ms
+        >>> loss = ms.mint.nn.functional.binary_cross_entropy_with_logits
+        >>> round(loss(ms.Tensor([0.0]), ms.Tensor([1.0])).item(), 4)
+        0.6931
     """
     arguments.text("binary_cross_entropy_with_logits", "reduction", reduction)
     return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
@@ -64,10 +81,21 @@ def cosine_embedding_loss(
     cos is the cosine of the angle between the vectors of `input1` and `input2`, and `reduction` is
     "none", "mean" or "sum".
 
-    >>> import mycel as ms
-    >>> x, one = ms.Tensor([[1.0, 0.0]]), ms.Tensor([1])
-    >>> ms.mint.nn.functional.cosine_embedding_loss(x, x, one).item()
-    0.0
+    Args:
+        input1 (Tensor): Vectors along the last axis.
+        input2 (Tensor): Vectors along the last axis.
+        target (Tensor): 1 for pairs that should be alike, -1 for others.
+        margin (float): The cosine that the others may have. Default: 0.0.
+        reduction (str): How the losses are joined: "mean", "sum" or "none". Default: "mean".
+
+    Returns:
+        Tensor: A number, or one for each pair.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, one = ms.Tensor([[1.0, 0.0]]), ms.Tensor([1])
+        >>> ms.mint.nn.functional.cosine_embedding_loss(x, x, one).item()
+        0.0
     """
     arguments.text("cosine_embedding_loss", "reduction", reduction)
     real("cosine_embedding_loss", "margin", margin)
@@ -100,12 +128,20 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     """Return the divergence ``y (log y - x)`` of log-probabilities x and probabilities y (Kullback
     and Leibler, 1951).
 
-    `input` is x and `target` is y, or the logarithm of y with `log_target`. `reduction` may also be
-    "batchmean": the sum divided by the size of axis 0.
+    Args:
+        input (Tensor): The log-probabilities x.
+        target (Tensor): The probabilities y.
+        reduction (str): "mean", "sum", "none" or "batchmean": the sum divided by the size of axis
+            0. Default: "mean".
+        log_target (bool): Whether `target` has the logarithms of y. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.kl_div(ms.Tensor([0.0]), ms.Tensor([0.0]), log_target=True).item()
-    0.0
+    Returns:
+        Tensor: A number, or the shape of the input without reduction.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.functional.kl_div(ms.Tensor([0.0]), ms.Tensor([0.0]), log_target=True).item()
+        0.0
     """
     arguments.text("kl_div", "reduction", reduction)
     if not arguments.flag("kl_div", "log_target", log_target):
@@ -121,14 +157,24 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
 
 
 def nll_loss(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
-    """Return the negative of the log-probabilities `input` (N, C, ...) at the classes `target` (N,
-    ...), scaled by the `weight` of the class.
+    """Return the negative of the log-probabilities at the classes.
 
     Targets equal to `ignore_index` are left out, and `reduction` is "none", "mean" or "sum".
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.nll_loss(ms.Tensor([[-1.0, -2.0]]), ms.Tensor([1])).item()
-    2.0
+    Args:
+        input (Tensor): Log-probabilities, (N, C, ...).
+        target (Tensor): Classes, (N, ...).
+        weight (Tensor | None): The scale of each class; None for 1. Default: None.
+        ignore_index (int): The class whose examples do not count. Default: -100.
+        reduction (str): How the losses are joined: "mean", "sum" or "none". Default: "mean".
+
+    Returns:
+        Tensor: A number, or (N, ...) without reduction.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.functional.nll_loss(ms.Tensor([[-1.0, -2.0]]), ms.Tensor([1])).item()
+        2.0
     """
     return ops.nll_loss(input, target, weight, ignore_index, reduction)
 
@@ -161,9 +207,19 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
 
     d is the difference of `input` and `target`, and `reduction` is "none", "mean" or "sum".
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.smooth_l1_loss(ms.Tensor([3.0]), ms.Tensor([0.0])).item()
-    2.5
+    Args:
+        input (Tensor): The values.
+        target (Tensor): The expected values.
+        reduction (str): How the losses are joined: "mean", "sum" or "none". Default: "mean".
+        beta (float): Where the loss becomes linear. Default: 1.0.
+
+    Returns:
+        Tensor: A number, or the shape of the input without reduction.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.functional.smooth_l1_loss(ms.Tensor([3.0]), ms.Tensor([0.0])).item()
+        2.5
     """
     arguments.text("smooth_l1_loss", "reduction", reduction)
     x, y = _alike("smooth_l1_loss", input, target)

@@ -40,13 +40,24 @@ def avg_pool1d(
 ) -> Tensor:
     """Return the mean of each window of (N, C, L) or (C, L).
 
-    The windows of `input` have the size `kernel_size` and lie `stride` apart (None: the window),
-    with `padding` on both sides. `ceil_mode` adds a window where elements are left over at the end;
-    padding counts as zeros unless `count_include_pad` is False.
+    Args:
+        input (Tensor): The images or signals.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+        stride (int | tuple[int, ...] | None): The step of the window; None for its size. Default:
+            None.
+        padding (int | tuple[int, ...]): The padding on both sides: an int, or one for each axis.
+            Default: 0.
+        ceil_mode (bool): Whether a window is added where elements are left over at the end.
+            Default: False.
+        count_include_pad (bool): Whether padding counts as zeros. Default: True.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.avg_pool1d(ms.Tensor([[[1.0, 3.0]]]), 2).tolist()
-    [[[2.0]]]
+    Returns:
+        Tensor: The means.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.functional.avg_pool1d(ms.Tensor([[[1.0, 3.0]]]), 2).tolist()
+        [[[2.0]]]
     """
     _check_flags("avg_pool1d", ceil_mode, count_include_pad)
     return ops.avg_pool1d(
@@ -65,14 +76,26 @@ def avg_pool2d(
 ) -> Tensor:
     """Return the mean of each window of (N, C, H, W) or (C, H, W).
 
-    The windows of `input` have the size `kernel_size` and lie `stride` apart (None: the window),
-    with `padding` on both sides. `ceil_mode` adds a window where elements are left over at the end;
-    padding counts as zeros unless `count_include_pad` is False. `divisor_override` divides the sums
-    instead of the number of elements.
+    Args:
+        input (Tensor): The images or signals.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+        stride (int | tuple[int, ...] | None): The step of the window; None for its size. Default:
+            None.
+        padding (int | tuple[int, ...]): The padding on both sides: an int, or one for each axis.
+            Default: 0.
+        ceil_mode (bool): Whether a window is added where elements are left over at the end.
+            Default: False.
+        count_include_pad (bool): Whether padding counts as zeros. Default: True.
+        divisor_override (int | None): What sums are divided by instead of the number of elements.
+            Default: None.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.avg_pool2d(ms.Tensor([[[[1.0, 3.0]]]]), (1, 2)).tolist()
-    [[[[2.0]]]]
+    Returns:
+        Tensor: The means.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.functional.avg_pool2d(ms.Tensor([[[[1.0, 3.0]]]]), (1, 2)).tolist()
+        [[[[2.0]]]]
     """
     kernel, strides, pads = _windows(kernel_size, kernel_size if stride is None else stride, padding)
     divisor = _divisor("avg_pool2d", divisor_override)
@@ -92,14 +115,26 @@ def avg_pool3d(
 ) -> Tensor:
     """Return the mean of each window of (N, C, D, H, W) or (C, D, H, W).
 
-    The windows of `input` have the size `kernel_size` and lie `stride` apart (None: the window),
-    with `padding` on both sides. `ceil_mode` adds a window where elements are left over at the end;
-    padding counts as zeros unless `count_include_pad` is False. `divisor_override` divides the sums
-    instead of the number of elements.
+    Args:
+        input (Tensor): The images or signals.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+        stride (int | tuple[int, ...] | None): The step of the window; None for its size. Default:
+            None.
+        padding (int | tuple[int, ...]): The padding on both sides: an int, or one for each axis.
+            Default: 0.
+        ceil_mode (bool): Whether a window is added where elements are left over at the end.
+            Default: False.
+        count_include_pad (bool): Whether padding counts as zeros. Default: True.
+        divisor_override (int | None): What sums are divided by instead of the number of elements.
+            Default: None.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.avg_pool3d(ms.ops.ones((1, 1, 2, 2, 2)), 2).tolist()
-    [[[[[1.0]]]]]
+    Returns:
+        Tensor: The means.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.functional.avg_pool3d(ms.ops.ones((1, 1, 2, 2, 2)), 2).tolist()
+        [[[[[1.0]]]]]
     """
     kernel, strides, pads = _windows(kernel_size, kernel_size if stride is None else stride, padding)
     divisor = _divisor("avg_pool3d", divisor_override)
@@ -139,14 +174,26 @@ def max_pool2d(
 ) -> Any:
     """Return the largest element of each window of (N, C, H, W) or (C, H, W).
 
-    The windows of `input` have the size `kernel_size` and lie `stride` apart (None: the window),
-    with `padding` on both sides; `dilation` is the distance of a window's elements. `ceil_mode`
-    adds a window where elements are left over at the end. With `return_indices` positions in H * W
-    are returned too.
+    Args:
+        input (Tensor): The images or signals.
+        kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
+        stride (int | tuple[int, ...] | None): The step of the window; None for its size. Default:
+            None.
+        padding (int | tuple[int, ...]): The padding on both sides: an int, or one for each axis.
+            Default: 0.
+        dilation (int | tuple[int, ...]): The distance of a window's elements. Default: 1.
+        ceil_mode (bool): Whether a window is added where elements are left over at the end.
+            Default: False.
+        return_indices (bool): Whether positions in H * W are returned too. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.functional.max_pool2d(ms.Tensor([[[[1.0, 3.0]]]]), (1, 2)).tolist()
-    [[[[3.0]]]]
+    Returns:
+        Tensor | tuple[Tensor, Tensor]: The elements, and with `return_indices` their positions,
+            int64.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.functional.max_pool2d(ms.Tensor([[[[1.0, 3.0]]]]), (1, 2)).tolist()
+        [[[[3.0]]]]
     """
     for parameter, value in (("kernel_size", kernel_size), ("padding", padding), ("dilation", dilation)):
         _check_pair("max_pool2d", parameter, value)
@@ -250,17 +297,28 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
 def max_unpool2d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """Return an image of zeros with the maxima `input` of `max_pool2d` at their positions
-    `indices`.
+    """Return an image of zeros with the maxima of `max_pool2d` at their positions.
 
-    `kernel_size`, `stride` (None: the window) and `padding` are those of the pooling. The image is
-    as small as possible, or of `output_size`: (H, W), or all of its sizes. Raises ShapeError where
-    the indices have another shape.
+    Args:
+        input (Tensor): The maxima, ([N,] C, H, W).
+        indices (Tensor): Their positions.
+        kernel_size (int | tuple[int, ...]): The size of the windows.
+        stride (int | tuple[int, ...] | None): Their step; None for their size. Default: None.
+        padding (int | tuple[int, ...]): Their padding. Default: 0.
+        output_size (int | tuple[int, ...] | None): The size of the result; None for what follows
+            from the windows. Default: None.
 
-    >>> import mycel as ms
-    >>> x, indices = ms.Tensor([[[[3.0]]]]), ms.Tensor([[[[1]]]])
-    >>> ms.mint.nn.functional.max_unpool2d(x, indices, (1, 2)).tolist()
-    [[[[0.0, 3.0]]]]
+    Returns:
+        Tensor: ([N,] C, *output_size).
+
+    Raises:
+        ShapeError: If the indices have another shape.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, indices = ms.Tensor([[[[3.0]]]]), ms.Tensor([[[[1]]]])
+        >>> ms.mint.nn.functional.max_unpool2d(x, indices, (1, 2)).tolist()
+        [[[[0.0, 3.0]]]]
     """
     name = "max_unpool2d"
     x, place = operand(name, input), cast_index(name, indices)

@@ -163,15 +163,27 @@ class Conv2d(_Convolution):
     """The convolution of (N, C, H, W) images with a weight (out_channels, in_channels / groups,
     *kernel).
 
-    `in_channels` and `out_channels` are the numbers of channels, and `groups` of groups that are
-    convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the kernel's
-    elements) are an int, or one for each axis. `padding` is an int, one for each axis, "valid" or
-    "same", and `padding_mode` "zeros", "reflect", "replicate" or "circular". `bias` adds a bias;
-    `dtype` is the element type of the parameters (None: float32).
+    `bias` adds a bias; `dtype` is the element type of the parameters (None: float32).
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.Conv2d(2, 3, 2)(ms.ops.ones((1, 2, 5, 5))).shape
-    (1, 3, 4, 4)
+    Args:
+        in_channels (int): The number of channels of the input, which `groups` divides.
+        out_channels (int): The number of channels of the result, which `groups` divides.
+        kernel_size (int | tuple[int, ...]): The size of the kernel: an int, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the kernel: an int, or one for each axis.
+            Default: 1.
+        padding (int | str | tuple[int, ...]): The padding on each side: an int, one for each axis,
+            "valid" or "same". Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the kernel's elements: an int, or one for
+            each axis. Default: 1.
+        groups (int): The number of groups of channels that are convolved separately. Default: 1.
+        bias (bool): Whether there is a bias. Default: True.
+        padding_mode (str): "zeros", "reflect", "replicate" or "circular". Default: "zeros".
+        dtype (DType | None): The element type of the parameters; None for float32. Default: None.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.Conv2d(2, 3, 2)(ms.ops.ones((1, 2, 5, 5))).shape
+        (1, 3, 4, 4)
     """
 
     def __init__(
@@ -202,15 +214,27 @@ class Conv3d(_Convolution):
     """The convolution of (N, C, D, H, W) with a weight (out_channels, in_channels / groups,
     *kernel).
 
-    `in_channels` and `out_channels` are the numbers of channels, and `groups` of groups that are
-    convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the kernel's
-    elements) are an int, or one for each axis. `padding` is an int, one for each axis, "valid" or
-    "same", and `padding_mode` "zeros", "reflect", "replicate" or "circular". `bias` adds a bias;
-    `dtype` is the element type of the parameters (None: float32).
+    `bias` adds a bias; `dtype` is the element type of the parameters (None: float32).
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.Conv3d(2, 3, 2)(ms.ops.ones((1, 2, 3, 3, 3))).shape
-    (1, 3, 2, 2, 2)
+    Args:
+        in_channels (int): The number of channels of the input, which `groups` divides.
+        out_channels (int): The number of channels of the result, which `groups` divides.
+        kernel_size (int | tuple[int, ...]): The size of the kernel: an int, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the kernel: an int, or one for each axis.
+            Default: 1.
+        padding (int | str | tuple[int, ...]): The padding on each side: an int, one for each axis,
+            "valid" or "same". Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the kernel's elements: an int, or one for
+            each axis. Default: 1.
+        groups (int): The number of groups of channels that are convolved separately. Default: 1.
+        bias (bool): Whether there is a bias. Default: True.
+        padding_mode (str): "zeros", "reflect", "replicate" or "circular". Default: "zeros".
+        dtype (DType | None): The element type of the parameters; None for float32. Default: None.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.Conv3d(2, 3, 2)(ms.ops.ones((1, 2, 3, 3, 3))).shape
+        (1, 3, 2, 2, 2)
     """
 
     rank = 3
@@ -243,14 +267,29 @@ class ConvTranspose2d(_Convolution):
     """The transpose of `Conv2d`: (N, C, H, W) spread over a larger image by a weight (in_channels,
     out_channels / groups, *kernel).
 
-    `kernel_size`, `stride` and `dilation` are those of `Conv2d`, `padding` is removed from both
-    sides of the result (an int or two), and `output_padding` is added at its end. `bias` adds a
-    bias; `padding_mode` must be "zeros"; `dtype` is the element type of the parameters (None:
-    float32).
+    `bias` adds a bias; `padding_mode` must be "zeros"; `dtype` is the element type of the
+    parameters (None: float32).
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.ConvTranspose2d(2, 3, 2, stride=2)(ms.ops.ones((1, 2, 2, 2))).shape
-    (1, 3, 4, 4)
+    Args:
+        in_channels (int): The number of channels of the input, which `groups` divides.
+        out_channels (int): The number of channels of the result, which `groups` divides.
+        kernel_size (int | tuple[int, ...]): The size of the kernel: an int, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the kernel: an int, or one for each axis.
+            Default: 1.
+        padding (int | tuple[int, ...]): What is removed from both sides of the result: an int or
+            two. Default: 0.
+        output_padding (int | tuple[int, ...]): What is added at its end. Default: 0.
+        groups (int): The number of groups of channels that are convolved separately. Default: 1.
+        bias (bool): Whether there is a bias. Default: True.
+        dilation (int | tuple[int, ...]): The distance of the kernel's elements: an int, or one for
+            each axis. Default: 1.
+        padding_mode (str): Must be "zeros". Default: "zeros".
+        dtype (DType | None): The element type of the parameters; None for float32. Default: None.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.ConvTranspose2d(2, 3, 2, stride=2)(ms.ops.ones((1, 2, 2, 2))).shape
+        (1, 3, 4, 4)
     """
 
     turned = True
@@ -363,16 +402,25 @@ class _BatchNorm(Cell):
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation (Ioffe and Szegedy, 2015) of (N, C) or (N, C, L).
 
-    `num_features` is the number of channels, `eps` is added to the variance, `momentum` is the
-    weight of new statistics, `affine` adds a trained scale and shift, `track_running_stats` keeps
-    running statistics, and `dtype` is the element type of the parameters (None: float32). In
-    training, and always without `track_running_stats`, the statistics are the batch's. In training
-    the running ones follow: ``running = (1 - momentum) * running + momentum * batch``, with the
-    unbiased variance. Raises ValueError for inputs of another form.
+    In training the running ones follow: ``running = (1 - momentum) * running + momentum * batch``,
+    with the unbiased variance.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.BatchNorm1d(3)(ms.ops.ones((2, 3))).shape
-    (2, 3)
+    Args:
+        num_features (int): The number of channels.
+        eps (float): Added to the variance. Default: 1e-05.
+        momentum (float): The weight of new statistics; None for their plain mean. Default: 0.1.
+        affine (bool): Whether there are a trained scale and shift. Default: True.
+        track_running_stats (bool): Whether running statistics are kept, and used outside of
+            training. Default: True.
+        dtype (DType | None): The element type of the parameters; None for float32. Default: None.
+
+    Raises:
+        ValueError: For inputs of another form.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.BatchNorm1d(3)(ms.ops.ones((2, 3))).shape
+        (2, 3)
     """
 
     ranks = (2, 3)
@@ -381,9 +429,19 @@ class BatchNorm1d(_BatchNorm):
 class BatchNorm2d(_BatchNorm):
     """Batch normalisation of (N, C, H, W); the arguments and statistics are those of `BatchNorm1d`.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.BatchNorm2d(3)(ms.ops.ones((2, 3, 4, 4))).shape
-    (2, 3, 4, 4)
+    Args:
+        num_features (int): The number of channels.
+        eps (float): Added to the variance. Default: 1e-05.
+        momentum (float): The weight of new statistics; None for their plain mean. Default: 0.1.
+        affine (bool): Whether there are a trained scale and shift. Default: True.
+        track_running_stats (bool): Whether running statistics are kept, and used outside of
+            training. Default: True.
+        dtype (DType | None): The element type of the parameters; None for float32. Default: None.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.BatchNorm2d(3)(ms.ops.ones((2, 3, 4, 4))).shape
+        (2, 3, 4, 4)
     """
 
     ranks = (4,)
@@ -394,9 +452,19 @@ class BatchNorm3d(_BatchNorm):
 
     The arguments and statistics are those of `BatchNorm1d`.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.BatchNorm3d(3)(ms.ops.ones((2, 3, 4, 4, 4))).shape
-    (2, 3, 4, 4, 4)
+    Args:
+        num_features (int): The number of channels.
+        eps (float): Added to the variance. Default: 1e-05.
+        momentum (float): The weight of new statistics; None for their plain mean. Default: 0.1.
+        affine (bool): Whether there are a trained scale and shift. Default: True.
+        track_running_stats (bool): Whether running statistics are kept, and used outside of
+            training. Default: True.
+        dtype (DType | None): The element type of the parameters; None for float32. Default: None.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.BatchNorm3d(3)(ms.ops.ones((2, 3, 4, 4, 4))).shape
+        (2, 3, 4, 4, 4)
     """
 
     ranks = (5,)
@@ -405,14 +473,24 @@ class BatchNorm3d(_BatchNorm):
 class SyncBatchNorm(_BatchNorm):
     """Batch normalisation of (N, C, ...) over all processes, of which there is one here.
 
-    `num_features` is the number of channels, `eps` is added to the variance, `momentum` is the
-    weight of new statistics, `affine` adds a trained scale and shift, `track_running_stats` keeps
-    running statistics, and `dtype` is the element type of the parameters (None: float32). Raises
-    ValueError for a `process_group`.
+    Args:
+        num_features (int): The number of channels.
+        eps (float): Added to the variance. Default: 1e-05.
+        momentum (float): The weight of new statistics; None for their plain mean. Default: 0.1.
+        affine (bool): Whether there are a trained scale and shift. Default: True.
+        track_running_stats (bool): Whether running statistics are kept, and used outside of
+            training. Default: True.
+        process_group (str | None): The name of the group of processes; None for all of them.
+            Default: None.
+        dtype (DType | None): The element type of the parameters; None for float32. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.SyncBatchNorm(3)(ms.ops.ones((2, 3, 4))).shape
-    (2, 3, 4)
+    Raises:
+        ValueError: For a `process_group`.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.SyncBatchNorm(3)(ms.ops.ones((2, 3, 4))).shape
+        (2, 3, 4)
     """
 
     def __init__(
@@ -434,12 +512,17 @@ class GroupNorm(Cell):
     """Normalisation of each sample and group of channels of (N, C, ...), followed by a scale and a
     shift of each channel (Wu and He, 2018).
 
-    `num_groups` must divide `num_channels`. `eps` is added to the variance, `affine` trains the
-    scale and shift, and `dtype` is their element type (None: float32).
+    Args:
+        num_groups (int): The number of groups, which divides `num_channels`.
+        num_channels (int): The number of channels.
+        eps (float): Added to the variance. Default: 1e-05.
+        affine (bool): Whether there are a trained scale and shift. Default: True.
+        dtype (DType | None): The element type of scale and shift; None for float32. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.GroupNorm(2, 4)(ms.ops.ones((1, 4, 3))).shape
-    (1, 4, 3)
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.GroupNorm(2, 4)(ms.ops.ones((1, 4, 3))).shape
+        (1, 4, 3)
     """
 
     def __init__(
@@ -465,15 +548,20 @@ class GroupNorm(Cell):
 
 
 class LayerNorm(Cell):
-    """Normalisation of each sample over its last axes, whose sizes are `normalized_shape`, followed
-    by a scale and a shift (Ba et al., 2016).
+    """Normalisation of each sample over its last axes, followed by a scale and a shift (Ba et al.,
+    2016).
 
-    `eps` is added to the variance, `elementwise_affine` adds the trained scale and shift, `bias`
-    False leaves out the shift, and `dtype` is their element type (None: float32).
+    Args:
+        normalized_shape (int | Sequence[int]): The sizes of the last axes.
+        eps (float): Added to the variance. Default: 1e-05.
+        elementwise_affine (bool): Whether there are a trained scale and shift. Default: True.
+        bias (bool): Whether there is a shift. Default: True.
+        dtype (DType | None): The element type of scale and shift; None for float32. Default: None.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.LayerNorm(4)(ms.ops.ones((2, 3, 4))).shape
-    (2, 3, 4)
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.LayerNorm(4)(ms.ops.ones((2, 3, 4))).shape
+        (2, 3, 4)
     """
 
     def __init__(
@@ -505,15 +593,29 @@ class LayerNorm(Cell):
 class Embedding(Cell):
     """The rows of a table at whole numbers; see `mycel.mint.nn.functional.embedding`.
 
-    The table has `num_embeddings` rows of `embedding_dim` elements of type `dtype` (None: float32).
-    It starts as standard normal numbers, with zeros in the row `padding_idx`, or is `_weight`;
-    `_freeze` excludes it from training. Rows whose norm of order `norm_type` is above `max_norm`
-    are scaled to it; `scale_grad_by_freq` divides the gradient of a row by the number of times that
-    it is looked up. Raises ValueError for `sparse` gradients.
+    The table starts as standard normal numbers, or is ``_weight``; ``_freeze`` excludes it from
+    training.
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.Embedding(5, 3, padding_idx=0)(ms.Tensor([0])).tolist()
-    [[0.0, 0.0, 0.0]]
+    Args:
+        num_embeddings (int): The number of rows.
+        embedding_dim (int): The length of a row.
+        padding_idx (int | None): The row that starts as zeros and gets no gradient; None for none.
+            Default: None.
+        max_norm (float | None): The norm to which longer rows are scaled; None for no limit.
+            Default: None.
+        norm_type (float): The order of the norm. Default: 2.0.
+        scale_grad_by_freq (bool): Whether the gradient of a row is divided by the number of times
+            that it is looked up. Default: False.
+        sparse (bool): Must be False: sparse gradients are not supported. Default: False.
+        dtype (DType | None): The element type of the table; None for float32. Default: None.
+
+    Raises:
+        ValueError: For `sparse` gradients.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.Embedding(5, 3, padding_idx=0)(ms.Tensor([0])).tolist()
+        [[0.0, 0.0, 0.0]]
     """
 
     def __init__(

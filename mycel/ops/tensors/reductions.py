@@ -157,7 +157,8 @@ def _spread(name: str) -> Any:
         dim = tuple(dim) if name == "var" and isinstance(dim, list) else dim
         return function(self, axes(name, axis, dim), degrees, _keep(name, keepdims, keepdim))
 
-    return _named(method, name, f"Return `mycel.ops.{name}` of the tensor; `correction` is another name of `ddof`.")
+    given = ("axis", "ddof", "keepdims", "dim", "correction", "keepdim", "unbiased")
+    return _named(method, name, _text(f"Return `mycel.ops.{name}` of the tensor.", given, "Tensor: The results."))
 
 
 def _test(name: str) -> Any:
@@ -175,7 +176,8 @@ def _test(name: str) -> Any:
     ) -> Tensor:
         return function(self, axes(name, axis, dim), _keep(name, keep_dims, keepdim, keepdims))
 
-    return _named(method, name, f"Return `mycel.ops.{name}` of the tensor.")
+    given = ("axis", "keep_dims", "dim", "keepdim", "keepdims")
+    return _named(method, name, _text(f"Return `mycel.ops.{name}` of the tensor.", given, "Tensor: Booleans."))
 
 
 def _extreme(name: str) -> Any:
@@ -201,11 +203,13 @@ def _extreme(name: str) -> Any:
             return both(self, where_axis, keep, initial=initial, where=where)
         return only(self, where_axis, keep, initial=initial, where=where)
 
-    text = (
-        f"Return the {name}imum over all elements, or over `axis`; over `dim` (also given by position) with its "
-        f"position, as `mycel.ops.{name}`."
+    first = (
+        f"Return the {name}imum over all elements, or over `axis`; over `dim` (also given by position)\n"
+        f"    with its position, as `mycel.ops.{name}`."
     )
-    return _named(method, name, text)
+    given = ("dim", "keepdim", "axis", "keepdims", "initial", "where", "return_indices")
+    result = "Tensor | tuple[Tensor, Tensor]: The values, and along an axis their positions."
+    return _named(method, name, _text(first, given, result))
 
 
 def _position(name: str) -> Any:
@@ -217,7 +221,32 @@ def _position(name: str) -> Any:
     ) -> Tensor:
         return function(self, axes(name, axis, dim), _keep(name, keepdims, keepdim))
 
-    return _named(method, name, f"Return `mycel.ops.{name}` of the tensor.")
+    given = ("axis", "keepdims", "dim", "keepdim")
+    return _named(method, name, _text(f"Return `mycel.ops.{name}` of the tensor.", given, "Tensor: Positions."))
+
+
+# What parameters of methods are, each of which goes by the names of several libraries.
+_MEANINGS = {
+    "axis": "(int | tuple[int, ...] | None): The axis, or axes; None for all.",
+    "dim": "(int | tuple[int, ...] | None): The same under another name.",
+    "keepdims": "(bool): Whether reduced axes stay with size 1.",
+    "keepdim": "(bool): The same under another name.",
+    "keep_dims": "(bool): The same under another name.",
+    "ddof": "(int | bool): What is subtracted from the number of elements.",
+    "correction": "(int): The same under another name.",
+    "unbiased": "(bool): The same under another name.",
+    "initial": "(Tensor | float | None): One more value to choose from. Default: None.",
+    "where": "(Tensor | bool | None): Which elements count. Default: None.",
+    "return_indices": "(bool): Whether positions along `axis` are returned as well. Default: False.",
+    "descending": "(bool): Whether the order is descending. Default: False.",
+    "stable": "(bool): Has no effect: sorting is always stable. Default: True.",
+}
+
+
+def _text(first: str, names: tuple[str, ...], result: str) -> str:
+    """Return the docstring of a method that takes parameters of `_MEANINGS`."""
+    listed = "\n        ".join(f"{name} {_MEANINGS[name]}" for name in names)
+    return f"{first}\n\n    Args:\n        {listed}\n\n    Returns:\n        {result}\n    "
 
 
 def _named(method: Any, name: str, text: str) -> Any:
@@ -346,7 +375,9 @@ def _ordered(name: str) -> Any:
     ) -> Any:
         return function(self, axes(name, axis, dim, -1), descending)
 
-    return _named(method, name, f"Return `mycel.ops.{name}` of the tensor; sorting is always stable.")
+    given = ("axis", "descending", "dim", "stable")
+    result = "Tensor: Positions." if name == "argsort" else "tuple[Tensor, Tensor]: The elements, and their positions."
+    return _named(method, name, _text(f"Return `mycel.ops.{name}` of the tensor.", given, result))
 
 
 def _median(self: Tensor, axis: Any = UNSET, keepdims: Any = UNSET, *, dim: Any = UNSET, keepdim: Any = UNSET) -> Any:

@@ -170,31 +170,48 @@ def _opened(path: str) -> _Parquet | _Ipc:
 
 
 class ArrowDataset(MappableDataset):
-    """The rows of Parquet files, and of Arrow files (Feather, version 2). It needs pyarrow.
+    """The rows of Parquet files, and of Arrow files (Feather, version 2).
 
-    * `dataset_files`: a file, a folder or a list of them; text may have wildcards and braces, such
-      as `part-{000..012}.parquet`. All files must have the same columns of the same types.
-    * `columns_list`: the columns to read; all by default. Others are not read from the disk.
-    * `null`: what stands for nulls: a value for all columns, or a dictionary by column. By default
-      a null is an error.
-    * `held_bytes`: how many bytes of row groups stay in memory, about; 256 MiB by default.
-    * `shuffle`: Shuffle.ADAPTIVE, the default, is GLOBAL where all row groups can be held, and
-      PARTIAL otherwise. True or Shuffle.GLOBAL permutes all rows; each row may then read a row
-      group. Shuffle.PARTIAL permutes row groups, and then the rows of as many of them as can be
-      held together. Shuffle.FILES permutes the files, Shuffle.INFILE the rows within each file.
-    * `num_parallel_workers`: the number of threads that read.
+    It needs pyarrow.
 
-    `num_samples`, `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`.
-    Rows are described on the page "Data sources" by Arrow's types. Raises ValueError for files
-    that are missing, damaged or differ in their columns, for types that have no rows here, and for
-    nulls without `null`; ImportError without pyarrow.
+    Rows are described on the page "Data sources" by Arrow's types.
 
-    >>> import mycel.dataset as ds
-    >>> try:
-    ...     ds.ArrowDataset("there_is_none.parquet")
-    ... except (ValueError, ImportError) as error:
-    ...     print(error)
-    ArrowDataset: ...
+    Args:
+        dataset_files (str | os.PathLike[str] | Sequence[str]): A file, a folder or a list of them;
+            text may have wildcards and braces, such as `part-{000..012}.parquet`. All files must
+            have the same columns of the same types.
+        columns_list (list[str] | None): The columns to read; all by default. Others are not read
+            from the disk. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
+        null (Any): What stands for nulls: a value for all columns, or a dictionary by column;
+            without it a null is an error. Default: None.
+        held_bytes (int): How many bytes of row groups stay in memory, about; 256 MiB by default.
+            Default: 268435456.
+
+    Raises:
+        ValueError: For files that are missing, damaged or differ in their columns, for types that
+            have no rows here, and for nulls without `null`.
+        ImportError: Without pyarrow.
+
+    Examples:
+        >>> import mycel.dataset as ds
+        >>> try:
+        ...     ds.ArrowDataset("there_is_none.parquet")
+        ... except (ValueError, ImportError) as error:
+        ...     print(error)
+        ArrowDataset: ...
     """
 
     # Whose rows these are, for messages.

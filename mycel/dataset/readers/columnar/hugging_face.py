@@ -71,33 +71,47 @@ def _kind(feature: Any) -> str:
 class HuggingFaceDataset(MappableDataset):
     """The rows of a dataset of Hugging Face's library `datasets`, or of an object like one.
 
-    * `dataset`: a `Dataset` or `IterableDataset` of that library, a table of Arrow, an object with
-      `__getitem__` and `__len__`, or one with `__iter__`. Rows are dictionaries by column, or
-      tuples.
-    * `columns_list`: the columns; by default all, in their order. Objects whose rows are tuples
-      need it.
-    * `shuffle`: rows are shuffled unless it is False. Streams keep their order; what they shuffle
-      themselves is another order in each epoch where they have `set_epoch`.
-    * `null`: what stands for nulls, as in `ArrowDataset`.
-    * `num_parallel_workers`: the number of threads that read a table. Other objects are read by one
-      thread, as nobody knows whether they may be shared.
+    Types are those of Arrow, as on the page "Data sources"; images are decoded to uint8 [H, W, C].
+    Datasets with a transform or a format of tensors, or with sound, are asked for rows, whose
+    values are converted.
 
-    `num_samples`, `sampler`, `num_shards`, `shard_id` and `cache` are those of `MappableDataset`;
-    shards of a stream take every so-manyth row of it. Types are those of Arrow, as on the page
-    "Data sources"; images are decoded to uint8 [H, W, C]. Datasets with a transform or a format of
-    tensors, or with sound, are asked for rows, whose values are converted. Raises TypeError for
-    other objects, ValueError for columns that there are not, and for nulls without `null`.
+    Args:
+        dataset (Any): A `Dataset` or `IterableDataset` of that library, a table of Arrow, an object
+            with `__getitem__` and `__len__`, or one with `__iter__`. Rows are dictionaries by
+            column, or tuples.
+        columns_list (list[str] | None): The columns; by default all, in their order. Objects whose
+            rows are tuples need it. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: None.
+        sampler (Sampler | Iterable[int] | None): What chooses rows, instead of `num_samples`,
+            `shuffle`, `num_shards` and `shard_id`. Default: None.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
+        null (Any): What stands for nulls, as in `ArrowDataset`. Default: None.
 
-    >>> import mycel.dataset as ds
-    >>> class Squares:
-    ...     column_names = ["n", "square"]
-    ...     def __len__(self):
-    ...         return 3
-    ...     def __getitem__(self, number):
-    ...         return {"n": number, "square": number * number}
-    >>> data = ds.HuggingFaceDataset(Squares(), shuffle=False)
-    >>> [int(square) for _, square in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
-    [0, 1, 4]
+    Raises:
+        TypeError: For other objects.
+        ValueError: For columns that there are not, and for nulls without `null`.
+
+    Examples:
+        >>> import mycel.dataset as ds
+        >>> class Squares:
+        ...     column_names = ["n", "square"]
+        ...     def __len__(self):
+        ...         return 3
+        ...     def __getitem__(self, number):
+        ...         return {"n": number, "square": number * number}
+        >>> data = ds.HuggingFaceDataset(Squares(), shuffle=False)
+        >>> [int(square) for _, square in data.create_tuple_iterator(num_epochs=1,
+        ...     output_numpy=True)]
+        [0, 1, 4]
     """
 
     _uses_workers = True

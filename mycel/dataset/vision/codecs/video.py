@@ -116,13 +116,22 @@ def read_video(
 ) -> tuple[Array, Array, dict[str, Any]]:
     """Read a video file; needs PyAV.
 
-    * `filename`: the name of the file.
-    * `start_pts`, `end_pts`: the first and the last time to read; None is the end of the file.
-    * `pts_unit`: whether times are in seconds, "sec", or in the file's own unit, "pts".
+    Args:
+        filename (str): The name of the file.
+        start_pts (Time): The first time to read. Default: 0.
+        end_pts (Time | None): The last time to read; None for the end of the file. Default: None.
+        pts_unit (str): Whether times are in seconds, "sec", or in the file's own unit, "pts".
+            Default: "pts".
 
-    Returns the frames, uint8 [T, H, W, 3], the sound, [C, L], and a dictionary with `video_fps` and
-    `audio_fps`. Raises ValueError for what is no file, RuntimeError for one that is no video, and
-    ImportError without PyAV.
+    Returns:
+        tuple[numpy.ndarray[Any, numpy.dtype[Any]], numpy.ndarray[Any, numpy.dtype[Any]], dict[str,
+            Any]]: The frames, uint8 [T, H, W, 3], the sound, [C, L], and a dictionary with
+            `video_fps` and `audio_fps`.
+
+    Raises:
+        ValueError: For what is no file.
+        RuntimeError: For one that is no video.
+        ImportError: Without PyAV.
     """
     arguments.text("read_video", "pts_unit", pts_unit)
     for argument, value in (("start_pts", start_pts), ("end_pts", 0 if end_pts is None else end_pts)):
