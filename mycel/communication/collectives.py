@@ -11,11 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from mycel._src.compiler.prims import matrix_product
 from mycel._src.compiler.prims import shape as S
-from mycel._src.foundation import arguments
 from mycel._src.foundation.errors import ShapeError
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.tensor import Tensor
@@ -43,7 +39,6 @@ __all__ = [
     "all_gather",
     "all_gather_into_tensor",
     "all_gather_into_tensor_uneven",
-    "all_gather_matmul",
     "all_reduce",
     "all_to_all",
     "all_to_all_single",
@@ -51,7 +46,6 @@ __all__ = [
     "barrier",
     "broadcast",
     "gather_into_tensor",
-    "matmul_reduce_scatter",
     "reduce",
     "reduce_scatter",
     "reduce_scatter_tensor",
@@ -61,17 +55,28 @@ __all__ = [
 
 
 def all_reduce(tensor: Tensor, op: str = ReduceOp.SUM, group: str | None = None, async_op: bool = False) -> Any:
-    """Replace the values of `tensor` by their reduction over all processes.
+    """Replace the values of a tensor by their reduction over all processes.
 
-    `op` is "sum", "prod", "max", "min" or "avg". `group` names the group of processes, None all of
-    them; with `async_op` a handle is returned. Raises TypeError for arguments of other types,
-    ValueError for an unknown group.
+    Args:
+        tensor (Tensor): The tensor.
+        op (str): "sum", "prod", "max", "min" or "avg". Default: "sum".
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        async_op (bool): Whether to return at once with a handle. Default: False.
 
-    >>> import mycel as ms
-    >>> x = ms.Tensor([1.0, 2.0])
-    >>> ms.ops.all_reduce(x)
-    >>> x.tolist()
-    [1.0, 2.0]
+    Returns:
+        Any: A handle with `async_op`, else None; after ``set_comm_ops_inplace(False)`` the values,
+            and this.
+
+    Raises:
+        TypeError: For arguments of other types.
+        ValueError: For an unknown group.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.Tensor([1.0, 2.0])
+        >>> ms.ops.all_reduce(x)
+        >>> x.tolist()
+        [1.0, 2.0]
     """
     name = "all_reduce"
     found, kind = find_group(name, group), operation_of(name, op)
@@ -79,14 +84,22 @@ def all_reduce(tensor: Tensor, op: str = ReduceOp.SUM, group: str | None = None,
 
 
 def reduce(tensor: Tensor, dst: int, op: str = ReduceOp.SUM, group: str | None = None, async_op: bool = False) -> Any:
-    """Replace the values of `tensor`, in the process `dst` only, by their reduction over all
-    processes.
+    """Replace the values of a tensor, in one process only, by their reduction over all processes.
 
-    `op` is that of `all_reduce`. `group` names the group of processes, None all of them; with
-    `async_op` a handle is returned.
+    Args:
+        tensor (Tensor): The tensor.
+        dst (int): The rank that it goes to.
+        op (str): "sum", "prod", "max", "min" or "avg". Default: "sum".
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        async_op (bool): Whether to return at once with a handle. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.ops.reduce(ms.Tensor([1.0]), 0, async_op=True).wait()
+    Returns:
+        Any: A handle with `async_op`, else None; after ``set_comm_ops_inplace(False)`` the values,
+            and this.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.reduce(ms.Tensor([1.0]), 0, async_op=True).wait()
     """
     name = "reduce"
     found, kind, handle = find_group(name, group), operation_of(name, op), started(name, async_op)
@@ -97,12 +110,21 @@ def reduce(tensor: Tensor, dst: int, op: str = ReduceOp.SUM, group: str | None =
 
 
 def broadcast(tensor: Tensor, src: int, group: str | None = None, async_op: bool = False) -> Any:
-    """Replace the values of `tensor` by those in the process `src`.
+    """Replace the values of a tensor by those in one process.
 
-    `group` names the group of processes, None all of them; with `async_op` a handle is returned.
+    Args:
+        tensor (Tensor): The tensor.
+        src (int): The rank that it comes from.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        async_op (bool): Whether to return at once with a handle. Default: False.
 
-    >>> import mycel as ms
-    >>> ms.ops.broadcast(ms.Tensor([1.0]), 0)
+    Returns:
+        Any: A handle with `async_op`, else None; after ``set_comm_ops_inplace(False)`` the values,
+            and this.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.broadcast(ms.Tensor([1.0]), 0)
     """
     name = "broadcast"
     found, handle = find_group(name, group), started(name, async_op)
@@ -124,17 +146,28 @@ def barrier(group: str | None = None, async_op: bool = False, device_ids: Any = 
 
 
 def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: str | None = None, async_op: bool = False) -> Any:
-    """Write the values of `tensor` in each process into the tensors of `tensor_list`.
+    """Write the values of a tensor in each process into the tensors of a list.
 
-    `group` names the group of processes, None all of them; with `async_op` a handle is returned.
-    Raises TypeError unless the list has one tensor for each process, ValueError for different types
-    or shapes.
+    Args:
+        tensor_list (list[Tensor]): A tensor for each process.
+        tensor (Tensor): The tensor.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        async_op (bool): Whether to return at once with a handle. Default: False.
 
-    >>> import mycel as ms
-    >>> out = [ms.Tensor([0.0])]
-    >>> ms.ops.all_gather(out, ms.Tensor([5.0]))
-    >>> out[0].tolist()
-    [5.0]
+    Returns:
+        Any: A handle with `async_op`, else None; after ``set_comm_ops_inplace(False)`` the values,
+            and this.
+
+    Raises:
+        TypeError: Unless the list has one tensor for each process.
+        ValueError: For different types or shapes.
+
+    Examples:
+        >>> import mycel as ms
+        >>> out = [ms.Tensor([0.0])]
+        >>> ms.ops.all_gather(out, ms.Tensor([5.0]))
+        >>> out[0].tolist()
+        [5.0]
     """
     name = "all_gather"
     found, handle = find_group(name, group), started(name, async_op)
@@ -147,16 +180,24 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: str | None = No
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: str | None = None, async_op: bool = False
 ) -> Any:
-    """Write the values of `input_tensor` in all processes into `output_tensor`, concatenated along
-    the first axis.
+    """Write the values of all processes into one tensor, concatenated along the first axis.
 
-    `group` names the group of processes, None all of them; with `async_op` a handle is returned.
+    Args:
+        output_tensor (Tensor): The tensor that is written to.
+        input_tensor (Tensor): This process's tensor.
+        group (str | None): The name of the group of processes; None for all of them. Default: None.
+        async_op (bool): Whether to return at once with a handle. Default: False.
 
-    >>> import mycel as ms
-    >>> out = ms.Tensor([0.0])
-    >>> ms.ops.all_gather_into_tensor(out, ms.Tensor([5.0]))
-    >>> out.tolist()
-    [5.0]
+    Returns:
+        Any: A handle with `async_op`, else None; after ``set_comm_ops_inplace(False)`` the values,
+            and this.
+
+    Examples:
+        >>> import mycel as ms
+        >>> out = ms.Tensor([0.0])
+        >>> ms.ops.all_gather_into_tensor(out, ms.Tensor([5.0]))
+        >>> out.tolist()
+        [5.0]
     """
     name = "all_gather_into_tensor"
     found = find_group(name, group)
@@ -388,7 +429,7 @@ def reduce_scatter_tensor(
     """
     name = "reduce_scatter_tensor"
     found, kind = find_group(name, group), operation_of(name, op)
-    return finish(name, output, _share(name, tensor_of(name, "input", input), None, kind, found), async_op)
+    return finish(name, output, share_of(name, tensor_of(name, "input", input), None, kind, found), async_op)
 
 
 def reduce_scatter_tensor_uneven(
@@ -423,12 +464,16 @@ def reduce_scatter_tensor_uneven(
     """
     name = "reduce_scatter_tensor_uneven"
     found, kind, handle = find_group(name, group), operation_of(name, op), started(name, async_op)
-    write(name, output, _share(name, tensor_of(name, "input", input), input_split_sizes, kind, found))
+    write(name, output, share_of(name, tensor_of(name, "input", input), input_split_sizes, kind, found))
     return handle
 
 
-def _share(name: str, x: Tensor, sizes: list[int] | None, kind: str, group: Group) -> Tensor:
-    """Return the share of this process of the rows of a reduction."""
+def share_of(name: str, x: Tensor, sizes: list[int] | None, kind: str, group: Group) -> Tensor:
+    """Return this process's share of the rows of the reduction of `x` over a `group`, by `kind`.
+
+    `sizes` has the number of rows of each process, or is None for equal ones; `name` is the
+    function in errors.
+    """
     if x.ndim == 0:
         raise ShapeError(f"{name}: a scalar has no rows to divide; give it an axis")
     return group.transport.scatter_rows(x, row_counts(name, x.shape[0], sizes, group, "input_split_sizes"), kind)
@@ -561,135 +606,3 @@ def all_to_all_v_c(
 
 
 # Products of matrices of which processes have parts.
-
-
-def _factors(
-    name: str, input: Any, x2: Any, group: Any, world_size: Any, trans_x2: Any, **fixed: Any
-) -> tuple[Tensor, Tensor, Group]:
-    found = find_group(name, group)
-    if arguments.integer(name, "world_size", world_size, numpy=False) != found.size:
-        raise ValueError(f"{name}: world_size is {world_size}, but the group has {found.size} members")
-    for parameter, (value, only) in fixed.items():
-        if value != only:
-            raise ValueError(f"{name}: {parameter} must be {only!r}, not {value!r}")
-    a, b = tensor_of(name, "input", input), tensor_of(name, "x2", x2)
-    if a.ndim != 2 or b.ndim != 2 or a.dtype is not b.dtype or not a.dtype.is_floating:
-        raise ShapeError(f"{name}: takes two matrices of one floating type, not {a._type} and {b._type}")
-    b = eager.apply(S.TRANSPOSE, b, permutation=(1, 0)) if trans_x2 else b
-    if a.shape[1] != b.shape[0]:
-        raise ShapeError(f"{name}: inner dimensions differ: {a.shape} @ {b.shape}; transpose x2 by trans_x2?")
-    return a, b, found
-
-
-def all_gather_matmul(
-    input: Tensor,
-    x2: Tensor,
-    group: str,
-    world_size: int,
-    *,
-    bias: Any = None,
-    gather_index: int = 0,
-    gather_output: bool = True,
-    comm_turn: int = 0,
-    trans_input: bool = False,
-    trans_x2: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """Return the rows of `input` in all processes times a matrix.
-
-    Args:
-        input (Tensor): This process's tensor.
-        x2 (Tensor): The matrix.
-        group (str): The name of the group, which must have `world_size` members.
-        world_size (int): The number of ranks.
-        bias (Tensor | None): Must have its default. Default: None.
-        gather_index (int): Must have its default. Default: 0.
-        gather_output (bool): Whether the second result is not empty. Default: True.
-        comm_turn (int): Must have its default. Default: 0.
-        trans_input (bool): Must have its default. Default: False.
-        trans_x2 (bool): Whether `x2` is transposed. Default: False.
-
-    Returns:
-        tuple[Tensor, Tensor]: The product, and the rows.
-
-    Raises:
-        ValueError: For another `world_size`, sizes that do not fit, and other values of those
-            options.
-
-    Examples:
-        >>> import mycel as ms
-        >>> x = ms.Tensor([[1.0, 2.0]])
-        >>> world = ms.communication.GlobalComm.WORLD_COMM_GROUP
-        >>> ms.ops.all_gather_matmul(x, x, world, 1, trans_x2=True)[0].tolist()
-        [[5.0]]
-    """
-    a, b, found = _factors(
-        "all_gather_matmul",
-        input,
-        x2,
-        group,
-        world_size,
-        trans_x2,
-        bias=(bias, None),
-        gather_index=(gather_index, 0),
-        comm_turn=(comm_turn, 0),
-        trans_input=(trans_input, False),
-    )
-    whole = gathered(a, found)
-    kept = copied(whole) if gather_output else Tensor(np.zeros((0,), np.float32)).astype(a.dtype)
-    return eager.apply(matrix_product.matmul, whole, b), kept
-
-
-def matmul_reduce_scatter(
-    input: Tensor,
-    x2: Tensor,
-    group: str,
-    world_size: int,
-    *,
-    reduce_op: str = ReduceOp.SUM,
-    bias: Any = None,
-    comm_turn: int = 0,
-    trans_input: bool = False,
-    trans_x2: bool = False,
-) -> Tensor:
-    """Return this process's share of the rows of the sum over all processes of `input` times a
-    matrix.
-
-    Args:
-        input (Tensor): This process's tensor.
-        x2 (Tensor): The matrix.
-        group (str): The name of the group, which must have `world_size` members.
-        world_size (int): The number of ranks.
-        reduce_op (str): Must have its default. Default: "sum".
-        bias (Tensor | None): Must have its default. Default: None.
-        comm_turn (int): Must have its default. Default: 0.
-        trans_input (bool): Must have its default. Default: False.
-        trans_x2 (bool): Whether `x2` is transposed. Default: False.
-
-    Returns:
-        Tensor: The share.
-
-    Raises:
-        ValueError: For another `world_size`, sizes that do not fit, and other values of those
-            options.
-
-    Examples:
-        >>> import mycel as ms
-        >>> x = ms.Tensor([[1.0, 2.0]])
-        >>> world = ms.communication.GlobalComm.WORLD_COMM_GROUP
-        >>> ms.ops.matmul_reduce_scatter(x, x, world, 1, trans_x2=True).tolist()
-        [[5.0]]
-    """
-    name = "matmul_reduce_scatter"
-    a, b, found = _factors(
-        name,
-        input,
-        x2,
-        group,
-        world_size,
-        trans_x2,
-        reduce_op=(reduce_op, ReduceOp.SUM),
-        bias=(bias, None),
-        comm_turn=(comm_turn, 0),
-        trans_input=(trans_input, False),
-    )
-    return _share(name, eager.apply(matrix_product.matmul, a, b), None, ReduceOp.SUM, found)

@@ -210,6 +210,7 @@ from mycel.ops.introspection import *
 from mycel.communication.collectives import *
 from mycel.communication.messages import *
 from mycel.communication.processes import *
+from mycel.communication.products import *
 from mycel.communication.steps import ReduceOp as ReduceOp, set_comm_ops_inplace as set_comm_ops_inplace
 from mycel.communication.store import TCPStore as TCPStore
 
