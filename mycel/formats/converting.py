@@ -200,7 +200,7 @@ def convert(
         >>> any_vector = ms.Tensor(shape=[None], dtype=ms.float32)
         >>> ms.export(ms.ops.square, any_vector, file_name=folder / "a.onnx", file_format="ONNX")
         >>> report = ms.formats.convert(folder / "a.onnx", folder / "a.mindir")
-        >>> report.read["Mul"], report.written["mul"], report.difference
+        >>> report.read["Mul"], report.written["Mul"], report.difference
         (1, 1, 0.0)
     """
     read_from, write_to = str(os.fspath(source)), str(os.fspath(target))
