@@ -57,7 +57,6 @@ ImageTransform AudioTransform TextTransform Tokenizer Dataset MappableDataset Sa
 Initializer TrainOneStepCell""".split()
 # Longer chains, by the class where they begin, and why they are there.
 CHAINS = {
-    "Context": "an interpreter stages, and each storey adds one kind of what it stages",
     "MadeOf": "nodes of pipelines",
     "Dataset": "published data sets, by how their files lie",
     "MappableDataset": "published data sets that are held in memory",

@@ -67,7 +67,7 @@ class EagerExecutor:
     def high_order(self) -> bool:
         """Return whether a derivative of a derivative is taken now."""
         context = eager.current_context()
-        return context is not None and context.differentiating.depth > 1
+        return context is not None and context.differentiating.context.depth > 1
 
     def enable_grad(self) -> bool:
         """Return whether derivatives pass through what is computed now, in this thread."""

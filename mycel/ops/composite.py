@@ -276,8 +276,8 @@ def _guard(target: Any, *names: str) -> None:
 
 
 def _invoke(function: Any, args: Any) -> Any:
-    staging = eager.local.staging if eager.active else None
-    return function(*args) if staging is None else staging.invoke(function, args, {})
+    context = eager.local.context if eager.active else None
+    return function(*args) if context is None or not context.is_staging else context.invoke(function, args, {})
 
 
 class HyperMap:

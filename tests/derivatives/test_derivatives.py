@@ -216,7 +216,7 @@ def test_a_function_taken_inside_a_gradient_belongs_there() -> None:
 
 def test_what_vjp_recorded_is_freed_with_its_function() -> None:
     out, pull = vjp(lambda x: ops.sin(x) * x, X)
-    recording = weakref.ref(pull.context)
+    recording = weakref.ref(pull.derivatives.context)
     assert out._node is None
     del pull
     gc.collect()

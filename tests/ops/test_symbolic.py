@@ -19,14 +19,20 @@ from mycel._src.compiler.prims.base import GET_ITEM, Primitive, constant
 from mycel._src.engines import buffers
 from mycel._src.engines.reference.evaluation import evaluate
 from mycel._src.tensors.core import eager
-from mycel._src.tensors.core.execution_context import Staging
+from mycel._src.tensors.core.execution_context import Context, Staging
 from mycel._src.tensors.core.tensor import make_staged
 
 from .checks import numbers
 
 
-class Builder(Staging):
+class Builder(Context, Staging):
     """A context that turns every operation into a node."""
+
+    is_staging = True
+
+    @property
+    def staging(self) -> Staging:
+        return self
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
         nodes = [constant(buffers.to_array(t._buf, t._type)) if t._node is None else t._node for t in inputs]
@@ -47,6 +53,15 @@ class Builder(Staging):
 
     def need_value(self, tensor: Tensor, what: str) -> Any:
         raise AssertionError(f"{what} asks for a value")
+
+    def track(self, t: Tensor) -> None:
+        """Do nothing, as tensors get no value later."""
+
+    def viewed(self, t: Tensor) -> None:
+        """Do nothing, as nothing is written to."""
+
+    def before_draw(self, state: Tensor) -> None:
+        raise AssertionError("random numbers are drawn")
 
 
 def _build(function: Callable[[Tensor], Any], shape: tuple[Any, ...]) -> Graph:

@@ -94,21 +94,21 @@ class Gradient(Transformed):
         earlier = None
         if not kwargs and not self.anew:
             earlier = earlier_call(self.fn, args, [arguments[key] for key, _ in keys], distinct)
-        with recording() if earlier is None else back_in(earlier.context) as context:
+        with recording() if earlier is None else back_in(earlier.derivatives) as derivatives:
             if earlier is not None:
-                inputs = [Marked(context, "grad", arguments[key], p, earlier) for key, p in keys]
+                inputs = [Marked(derivatives, "grad", arguments[key], p, earlier) for key, p in keys]
                 out = earlier.out
                 weight_nodes = [earlier.nodes[id(w)] for w in distinct]
-                result = self._gradients(context, out, inputs, distinct, weight_nodes, sens, earlier.stops)
+                result = self._gradients(derivatives, out, inputs, distinct, weight_nodes, sens, earlier.stops)
             else:
-                inputs = mark_arguments(context, "grad", arguments, keys)
-                with context.marked_weights(distinct) as weight_nodes:
+                inputs = mark_arguments(derivatives, "grad", arguments, keys)
+                with derivatives.marked_weights(distinct) as weight_nodes:
                     given = tuple([arguments[i] for i in range(len(args))])
-                    out = invoked(context, self.fn, given, {k: arguments[k] for k in kwargs})
-                    result = self._gradients(context, out, inputs, distinct, weight_nodes, sens)
+                    out = invoked(derivatives.context, self.fn, given, {k: arguments[k] for k in kwargs})
+                    result = self._gradients(derivatives, out, inputs, distinct, weight_nodes, sens)
             likes: list[Tensor] = [*[t for m in inputs for t in m.tensors], *distinct]
             sources: list[Tensor] = [*[t for m in inputs for t in m.given], *distinct]
-            result = [hooked(context, like, source, g) for like, source, g in zip(likes, sources, result)]
+            result = [hooked(derivatives, like, source, g) for like, source, g in zip(likes, sources, result)]
         count = len(result) - len(distinct)
         by_weight = {id(w): g for w, g in zip(distinct, result[count:])}
         by_position = _by_position(result[:count], inputs)
@@ -139,7 +139,7 @@ class Gradient(Transformed):
 
     def _gradients(
         self,
-        context: Differentiating,
+        derivatives: Differentiating,
         out: Any,
         inputs: Sequence[Marked],
         weights: Sequence[Tensor],
@@ -149,8 +149,9 @@ class Gradient(Transformed):
     ) -> list[Tensor]:
         """Return the gradients of outputs by the marked inputs and the weights.
 
-        `context` computed the outputs `out`; `weight_nodes` are the nodes of the weights, `sens`
-        the cotangent that was given, and at the nodes `stops` the derivative ends as well.
+        The context of `derivatives` computed the outputs `out`; `weight_nodes` are the nodes of the
+        weights, `sens` the cotangent that was given, and at the nodes `stops` the derivative ends
+        as well.
         """
         wrt = [*[n for m in inputs for n in m.nodes], *weight_nodes]
         likes = [*[t for m in inputs for t in m.tensors], *weights]
@@ -163,7 +164,7 @@ class Gradient(Transformed):
         given = [filled_like(r, 1) if c is None else c for r, c in pairs]
         grads: Sequence[Tensor | None] = [None] * len(wrt)
         if pairs and wrt:
-            grads = context.pullback([r for r, _ in pairs], given, [*wrt, *stops])
+            grads = derivatives.pullback([r for r, _ in pairs], given, [*wrt, *stops])
         return [or_zeros(g, like) for g, like in zip(grads, likes)]
 
     def _arrange(

@@ -52,16 +52,16 @@ class _Jacobian(Transformed):
                 if not isinstance(leaf, Tensor) or not leaf.dtype.is_inexact:
                     kind = leaf.dtype.name if isinstance(leaf, Tensor) else type(leaf).__name__
                     raise TypeError(f"{self.name}: argument {p} must be of a floating or complex type, not {kind}")
-        with recording() as context:
-            inputs = mark_arguments(context, self.name, arguments, [(p, p) for p in self.positions])
-            out = context.invoke(self.fn, tuple([arguments[i] for i in range(len(args))]), kwargs)
+        with recording() as derivatives:
+            inputs = mark_arguments(derivatives, self.name, arguments, [(p, p) for p in self.positions])
+            out = derivatives.context.invoke(self.fn, tuple([arguments[i] for i in range(len(args))]), kwargs)
             value, aux = split_aux(self.name, out, self.has_aux)
             leaves, structure = flatten(value)
             outputs = [v for v in leaves if isinstance(v, Tensor)]
             if len(outputs) != len(leaves):
                 other = next(v for v in leaves if not isinstance(v, Tensor))
                 raise TypeError(f"{self.name}: the function must return tensors, not {type(other).__name__}")
-            found = self._table(context, outputs, inputs)
+            found = self._table(derivatives, outputs, inputs)
         by_output = []
         for row in found:
             start, parts = 0, []
@@ -73,7 +73,7 @@ class _Jacobian(Transformed):
         return (result, aux[0] if len(aux) == 1 else aux) if self.has_aux else result
 
     def _table(
-        self, context: Differentiating, outputs: Sequence[Tensor], inputs: Sequence[Marked]
+        self, derivatives: Differentiating, outputs: Sequence[Tensor], inputs: Sequence[Marked]
     ) -> list[list[Tensor]]:
         """Return the Jacobian of each output by each tensor of the inputs."""
         nodes = [n for m in inputs for n in m.nodes]
@@ -81,9 +81,9 @@ class _Jacobian(Transformed):
         table: list[list[Tensor | None]]
         if self.name == "jacrev":
             smooth = [o.dtype.is_differentiable for o in outputs]
-            table = [context.rows(o, nodes) if s else [None] * len(nodes) for o, s in zip(outputs, smooth)]
+            table = [derivatives.rows(o, nodes) if s else [None] * len(nodes) for o, s in zip(outputs, smooth)]
         else:
-            by_input = [context.columns(outputs, n) for n in nodes]
+            by_input = [derivatives.columns(outputs, n) for n in nodes]
             table = [list(row) for row in zip(*by_input)]
         return [
             [zeros_of(tensor_type((*o.shape, *t.shape), o.dtype)) if j is None else j for j, t in zip(row, tensors)]

@@ -67,13 +67,13 @@ def _tensors(name: str, out: Any) -> tuple[list[Tensor], Any]:
 
 
 def _jvp(fn: Any, has_aux: bool, name: str, inputs: tuple[Any, ...], v: Any) -> Any:
-    with recording() as context:
-        marked = [Marked(context, name, a, i) for i, a in enumerate(inputs)]
+    with recording() as derivatives:
+        marked = [Marked(derivatives, name, a, i) for i, a in enumerate(inputs)]
         tangents = _tangents(name, marked, v)
-        out = context.invoke(fn, tuple([m.value for m in marked]), {})
+        out = derivatives.context.invoke(fn, tuple([m.value for m in marked]), {})
         value, aux = split_aux(name, out, has_aux)
         outputs, structure = _tensors(name, value)
-        values, moved = context.pushforward(outputs, [n for m in marked for n in m.nodes], tangents)
+        values, moved = derivatives.pushforward(outputs, [n for m in marked for n in m.nodes], tangents)
         result = [or_zeros(t, o) for t, o in zip(moved, outputs)]
     pair = unflatten(structure, list(values)), unflatten(structure, result)
     return (*pair, aux[0] if len(aux) == 1 else aux) if has_aux else pair
@@ -129,12 +129,13 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> A
 
 
 class _Taken:
-    """The common part of functions that compute derivatives of a recorded call: the `context` of
-    the recording, and the `outputs` with their `structure`.
+    """The common part of functions that compute derivatives of a recorded call: the `derivatives`
+    of the recording, and the `outputs` with their `structure`.
     """
 
-    def __init__(self, context: Differentiating, outputs: Sequence[Tensor], structure: Any) -> None:
-        self.context, self.outputs, self.structure = context, list(outputs), structure
+    def __init__(self, derivatives: Differentiating, outputs: Sequence[Tensor], structure: Any) -> None:
+        self.derivatives, self.outputs, self.structure = derivatives, list(outputs), structure
+        context = derivatives.context
         # A segment must not drop the nodes before the function has been called.
         if context.is_live:
             context.taken.add(self)  # type: ignore[attr-defined]
@@ -143,7 +144,7 @@ class _Taken:
         """Return a context manager within which a gradient around this one sees the derivative's
         operations.
         """
-        return recording() if eager.current_context() is self.context else _Outside()
+        return recording() if eager.current_context() is self.derivatives.context else _Outside()
 
 
 class _Outside:
@@ -157,15 +158,22 @@ class _Outside:
 class _Pullback(_Taken):
     """The function from cotangents to gradients that `vjp` returns.
 
-    `context`, `outputs` and `structure` are those of `_Taken`. `inputs` are the marked arguments,
-    `weights` the parameters to differentiate by (None for none given, `one` for a single one), and
-    `nodes` the nodes of both.
+    `derivatives`, `outputs` and `structure` are those of `_Taken`. `inputs` are the marked
+    arguments, `weights` the parameters to differentiate by (None for none given, `one` for a single
+    one), and `nodes` the nodes of both.
     """
 
     def __init__(
-        self, context: Differentiating, outputs: Any, structure: Any, inputs: Any, weights: Any, nodes: Any, one: bool
+        self,
+        derivatives: Differentiating,
+        outputs: Any,
+        structure: Any,
+        inputs: Any,
+        weights: Any,
+        nodes: Any,
+        one: bool,
     ) -> None:
-        super().__init__(context, outputs, structure)
+        super().__init__(derivatives, outputs, structure)
         self.inputs: Sequence[Marked] = inputs
         self.weights: list[Parameter] | None = weights
         self.nodes, self.one = nodes, one
@@ -176,9 +184,10 @@ class _Pullback(_Taken):
         likes = [t for m in self.inputs for t in m.tensors] + (self.weights or [])
         sources = [t for m in self.inputs for t in m.given] + (self.weights or [])
         with self.within():
-            found = self.context.pullback([o for o, _ in pairs], [c for _, c in pairs], self.nodes)
+            found = self.derivatives.pullback([o for o, _ in pairs], [c for _, c in pairs], self.nodes)
             grads = [
-                hooked(self.context, like, source, or_zeros(g, like)) for like, source, g in zip(likes, sources, found)
+                hooked(self.derivatives, like, source, or_zeros(g, like))
+                for like, source, g in zip(likes, sources, found)
             ]
         parts, start = [], 0
         for m in self.inputs:
@@ -192,11 +201,12 @@ class _Pullback(_Taken):
 class _Pushforward(_Taken):
     """The function from tangents of the inputs to tangents of the outputs that `linearize` returns.
 
-    `context`, `outputs` and `structure` are those of `_Taken`; `inputs` are the marked arguments.
+    `derivatives`, `outputs` and `structure` are those of `_Taken`; `inputs` are the marked
+    arguments.
     """
 
-    def __init__(self, context: Differentiating, outputs: Any, structure: Any, inputs: Sequence[Marked]) -> None:
-        super().__init__(context, outputs, structure)
+    def __init__(self, derivatives: Differentiating, outputs: Any, structure: Any, inputs: Sequence[Marked]) -> None:
+        super().__init__(derivatives, outputs, structure)
         self.inputs = inputs
 
     def __call__(self, *tangents: Any) -> Any:
@@ -204,7 +214,7 @@ class _Pushforward(_Taken):
         given = _tangents("linearize", self.inputs, v)
         with self.within():
             nodes = [n for m in self.inputs for n in m.nodes]
-            _, moved = self.context.pushforward(self.outputs, nodes, given)
+            _, moved = self.derivatives.pushforward(self.outputs, nodes, given)
             result = [or_zeros(t, o) for t, o in zip(moved, self.outputs)]
         return unflatten(self.structure, result)
 
@@ -252,26 +262,26 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool
     arguments.flag("vjp", "has_aux", has_aux)
     chosen, one = weights_of("vjp", weights)
     target = _target(fn)
-    with recording(keep=True) as context:
-        marked = [Marked(context, "vjp", a, i) for i, a in enumerate(inputs)]
-        with context.marked_weights(chosen) as weight_nodes:
-            out = context.invoke(target, tuple([m.value for m in marked]), {})
+    with recording(keep=True) as derivatives:
+        marked = [Marked(derivatives, "vjp", a, i) for i, a in enumerate(inputs)]
+        with derivatives.marked_weights(chosen) as weight_nodes:
+            out = derivatives.context.invoke(target, tuple([m.value for m in marked]), {})
             value, aux = split_aux("vjp", out, has_aux)
             outputs, structure = _tensors("vjp", value)
             nodes = [*[n for m in marked for n in m.nodes], *weight_nodes]
             held = chosen if weights is not None else None
-            pull = _Pullback(context, outputs, structure, marked, held, nodes, one)
-    result = (_own(context, value), pull)
-    return (*result, _own(context, aux[0] if len(aux) == 1 else aux)) if has_aux else result
+            pull = _Pullback(derivatives, outputs, structure, marked, held, nodes, one)
+    result = (_own(derivatives, value), pull)
+    return (*result, _own(derivatives, aux[0] if len(aux) == 1 else aux)) if has_aux else result
 
 
-def _own(context: Differentiating, out: Any) -> Any:
+def _own(derivatives: Differentiating, out: Any) -> Any:
     """Return outputs for the caller, without the nodes of a recording that is used for them alone,
     which they would keep alive.
     """
-    if context is eager.current_context():
+    if derivatives.context is eager.current_context():
         return out
-    plain = lambda t: make(t._type, t._buf) if type(t) is Tensor and context.node_of(t) is not None else t
+    plain = lambda t: make(t._type, t._buf) if type(t) is Tensor and derivatives.node_of(t) is not None else t
     return map_leaves(plain, out)
 
 
@@ -290,12 +300,12 @@ def linearize(fn: Callable[..., Any], inputs: Any) -> Any:
     arguments.function("linearize", "fn", fn)
     points = _arguments("linearize", inputs)
     target = _target(fn)
-    with recording(keep=True) as context:
-        marked = [Marked(context, "linearize", a, i) for i, a in enumerate(points)]
-        out = context.invoke(target, tuple([m.value for m in marked]), {})
+    with recording(keep=True) as derivatives:
+        marked = [Marked(derivatives, "linearize", a, i) for i, a in enumerate(points)]
+        out = derivatives.context.invoke(target, tuple([m.value for m in marked]), {})
         outputs, structure = _tensors("linearize", out)
-        push = _Pushforward(context, outputs, structure, marked)
-    return _own(context, out), push
+        push = _Pushforward(derivatives, outputs, structure, marked)
+    return _own(derivatives, out), push
 
 
 # Along curves.
@@ -322,11 +332,11 @@ def _derivatives(fn: Any, at: Tensor, order: int) -> list[Any]:
     if order == 0:
         with recording():
             return [fn(at)]
-    with recording() as context:
-        marked = context.mark(at)
+    with recording() as derivatives:
+        marked = derivatives.mark(at)
         lower = _derivatives(fn, marked, order - 1)
         outputs, structure = _tensors("jet", lower[-1])
-        _, moved = context.pushforward(outputs, [marked_node(context, marked)], [filled_like(at, 1)])
+        _, moved = derivatives.pushforward(outputs, [marked_node(derivatives, marked)], [filled_like(at, 1)])
         last = unflatten(structure, [or_zeros(m, o) for m, o in zip(moved, outputs)])
     return [*lower, last]
 

@@ -66,5 +66,4 @@ def recompute(
     context = eager.current_context()
     if context is None:
         return block(*args, **kwargs)
-    differentiating = context.differentiating
-    return differentiating.recompute(lambda *a, **k: differentiating.invoke(block, a, k), args, kwargs)
+    return context.differentiating.recompute(lambda *a, **k: context.invoke(block, a, k), args, kwargs)

@@ -57,12 +57,12 @@ def recording(keep: bool = False) -> Iterator[Differentiating]:
         raise RuntimeError("a gradient is taken in a block without gradients; take it outside")
     context = eager.current_context()
     if context is not None:
-        differentiating = context.differentiating
-        differentiating.depth += 1
+        derivatives = context.differentiating
+        context.depth += 1
         try:
-            yield differentiating
+            yield derivatives
         finally:
-            differentiating.depth -= 1
+            context.depth -= 1
         return
     recorder = recorders.kind()
     recorder.depth = 1
@@ -101,8 +101,9 @@ def earlier_call(
 
 
 @contextmanager
-def back_in(context: Differentiating) -> Iterator[Differentiating]:
+def back_in(derivatives: Differentiating) -> Iterator[Differentiating]:
     """Enter the context of an earlier call; a recording is freed at the end."""
+    context = derivatives.context
     if context is eager.current_context():
         with recording() as again:
             yield again
@@ -187,9 +188,9 @@ def tensor_leaf(name: str, value: Any, position: Any) -> Tensor:
     return tensor
 
 
-def marked_node(context: Differentiating, t: Tensor) -> Node:
+def marked_node(derivatives: Differentiating, t: Tensor) -> Node:
     """Return the node of a marked tensor."""
-    node = context.node_of(t)
+    node = derivatives.node_of(t)
     assert node is not None
     return node
 
@@ -198,7 +199,7 @@ class Marked:
     """The marked tensors of one argument, which `earlier` was called with before if it is given.
 
     `given` are the tensors of `argument`, `tensors` the marked ones, `nodes` their nodes, and
-    `value` is the argument made of the marked tensors. `context` marks them; `name` is the
+    `value` is the argument made of the marked tensors. `derivatives` marks them; `name` is the
     transformation's and `position` the argument's, for errors.
     """
 
@@ -206,7 +207,7 @@ class Marked:
 
     def __init__(
         self,
-        context: Differentiating,
+        derivatives: Differentiating,
         name: str,
         argument: Any,
         position: Any,
@@ -218,8 +219,8 @@ class Marked:
             self.value, self.tensors = argument, self.given
             self.nodes = [earlier.nodes[id(t)] for t in self.given]
             return
-        self.tensors = [context.mark(t) for t in self.given]
-        self.nodes = [marked_node(context, t) for t in self.tensors]
+        self.tensors = [derivatives.mark(t) for t in self.given]
+        self.nodes = [marked_node(derivatives, t) for t in self.tensors]
         self.value = unflatten(self.structure, self.tensors)
 
 
@@ -242,16 +243,16 @@ def holds_numbers(value: Any) -> bool:
 
 
 def mark_arguments(
-    context: Differentiating, name: str, arguments: dict[Any, Any], keys: Iterable[tuple[Any, Any]]
+    derivatives: Differentiating, name: str, arguments: dict[Any, Any], keys: Iterable[tuple[Any, Any]]
 ) -> list[Marked]:
     """Replace `arguments[key]` by its marked form for each pair (key, position) in `keys`.
 
-    Returns the `Marked` arguments. `context` marks them, and `name` is the transformation's, for
-    errors.
+    Returns the `Marked` arguments. `derivatives` marks them, and `name` is the transformation's,
+    for errors.
     """
     found = []
     for key, position in keys:
-        marked = Marked(context, name, arguments[key], position)
+        marked = Marked(derivatives, name, arguments[key], position)
         arguments[key] = marked.value
         found.append(marked)
     return found

@@ -50,7 +50,7 @@ def attach(stage: Stage, values: Sequence[Tensor], operands: Sequence[Tensor], r
         raise Unsupported(f"{current_where()}: a derivative that the program gives itself is no graph: {rule.refusal}")
     if backward is None and by_value:
         live.end_segment((*outs, *inputs))
-        return list(live.outer.attach(values, operands, rule))
+        return list(live.outer.differentiating.attach(values, operands, rule))
     params = {"count": len(outs), "backward": backward, "wanted": wanted, "rule": rule}
     nodes = (*outs, *inputs, *captured)
     node = Node(custom, nodes, params, custom.type_of(*[n.type for n in nodes], **params))

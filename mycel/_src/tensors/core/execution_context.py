@@ -1,19 +1,20 @@
 """Execution contexts: the interfaces of recordings and stages, one class per role.
 
 A context decides what it means to apply an operation while it is in force in a thread
-(`core.eager.use_context`). Every context is a `Context`. It derives from a further class for
-each thing that it can do beside running operations:
+(`core.eager.use_context`). Every context is a `Context`. There is a further interface for each
+thing that it can do beside running operations:
 
-* `Differentiating`: it takes derivatives of what it ran (recordings, and functions being staged);
+* `Differentiating`: derivatives are taken of what it ran (recordings, and functions being staged);
 * `Recording`: its operations have already run when it is told of them (recordings);
 * `Staging`: its operations have no value yet, so that it is asked for values, nodes and numbers
   (functions being staged, and tracings of library functions);
 * `Following`: it interprets code, follows library functions, defers effects and guards what was
   read (functions being staged).
 
-The properties `differentiating`, `recording`, `staging` and `following` give the context as an
-object of that role. `recording` and `staging` are None where the context does not have the role;
-the others raise an error that says what the context does instead (`Context.refusal`).
+The properties `differentiating`, `recording`, `staging` and `following` give an object of that
+role, which need not be the context itself. `recording` and `staging` are None where the context
+does not have the role; the others raise an error that says what the context does instead
+(`Context.refusal`).
 """
 
 from __future__ import annotations
@@ -53,8 +54,12 @@ SavedHooks = tuple[Callable[..., Any], Callable[..., Any]]
 
 
 class Context(ABC):
-    """The meaning of applying a primitive while this context is in force in a thread."""
+    """The meaning of applying a primitive while this context is in force in a thread.
 
+    `depth` counts the derivatives that are being taken of what it runs.
+    """
+
+    depth = 0
     does: ClassVar[str] = "runs operations"
     is_staging: ClassVar[bool] = False
     is_live: ClassVar[bool] = False
@@ -73,7 +78,7 @@ class Context(ABC):
 
     @property
     def differentiating(self) -> Differentiating:
-        """The context as one that takes derivatives."""
+        """What takes derivatives of what this context ran."""
         raise self.refusal("taking a derivative")
 
     @property
@@ -95,13 +100,15 @@ class Context(ABC):
 class EarlierCall:
     """A call that a gradient can go back through.
 
-    `out` are its outputs, with their nodes in the context `context`. `nodes` has the nodes of the
-    tensors that were its inputs, by their identity, and `stops` those at which the derivative ends
-    beside the nodes that it is taken by.
+    `out` are its outputs, with their nodes in the context of `derivatives`. `nodes` has the nodes
+    of the tensors that were its inputs, by their identity, and `stops` those at which the
+    derivative ends beside the nodes that it is taken by.
     """
 
-    def __init__(self, context: Differentiating, out: Any, nodes: dict[int, Node], stops: Sequence[Node] = ()) -> None:
-        self.context, self.out, self.nodes, self.stops = context, out, nodes, stops
+    def __init__(
+        self, derivatives: Differentiating, out: Any, nodes: dict[int, Node], stops: Sequence[Node] = ()
+    ) -> None:
+        self.derivatives, self.out, self.nodes, self.stops = derivatives, out, nodes, stops
 
 
 class HookTable(Protocol):
@@ -113,18 +120,13 @@ class HookTable(Protocol):
         """Return one rule of all that are attached."""
 
 
-class Differentiating(Context):
-    """A context that takes derivatives of what it ran.
-
-    `depth` counts those that are being taken.
-    """
-
-    does = "takes derivatives"
-    depth: int
+class Differentiating(ABC):
+    """What takes derivatives of what a context ran."""
 
     @property
-    def differentiating(self) -> Differentiating:
-        return self
+    @abstractmethod
+    def context(self) -> Context:
+        """The context of whose operations derivatives are taken."""
 
     @abstractmethod
     def node_of(self, t: Tensor) -> Node | None:
@@ -195,10 +197,10 @@ class Differentiating(Context):
         """Call a function as a region whose values a gradient computes anew instead of keeping."""
 
 
-class Recording(Differentiating):
+class Recording(Context):
     """A context whose operations have already run when it is told of them."""
 
-    does = "records what has run"
+    does = "takes derivatives and records what has run"
 
     @property
     def recording(self) -> Recording:
@@ -217,19 +219,18 @@ class Recording(Differentiating):
         """
 
 
-class Staging(Context):
-    """A context whose operations have no value yet.
+class Staging(ABC):
+    """What is asked of a context whose operations have no value yet.
 
     `numbers` are the tensors, by identity, that stand for Python numbers.
     """
 
-    does = "makes nodes of operations"
-    is_staging = True
+    is_live: ClassVar[bool] = False
     numbers: Mapping[int, Tensor] = MappingProxyType({})
 
-    @property
-    def staging(self) -> Staging:
-        return self
+    @abstractmethod
+    def refusal(self, what: str) -> Exception:
+        """Return the error for what this context does not do."""
 
     @property
     def following(self) -> Following:
@@ -273,12 +274,15 @@ class Staging(Context):
         """
         return type(value) in (bool, int, float, complex) or id(value) in self.numbers
 
+    @abstractmethod
     def track(self, t: Tensor) -> None:
         """Remember a tensor that has no value yet, so that it can be given one later."""
 
+    @abstractmethod
     def viewed(self, t: Tensor) -> None:
         """Note that a tensor made here is a view of another."""
 
+    @abstractmethod
     def before_draw(self, state: Tensor) -> None:
         """Prepare for random numbers being drawn from a generator's state."""
 
@@ -294,15 +298,13 @@ class Staging(Context):
         raise self.refusal("the positions at which a mask holds")
 
 
-class Following(Staging):
-    """A context that interprets code; `saving` are the hooks on saved values in force."""
+class Following(ABC):
+    """What is asked of a context that interprets code.
 
-    does = "follows code"
+    `saving` are the hooks on saved values in force.
+    """
+
     saving: SavedHooks | None
-
-    @property
-    def following(self) -> Following:
-        return self
 
     @abstractmethod
     def follow(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:

@@ -38,7 +38,7 @@ from mycel._src.foundation.settings import config
 from mycel._src.tensors.core import eager, precision
 from mycel._src.tensors.core.autograd.recorded_node import Recorded
 from mycel._src.tensors.core.autograd.recording import Recorder
-from mycel._src.tensors.core.execution_context import Staging
+from mycel._src.tensors.core.execution_context import Context, Staging
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, make, make_staged
 from mycel._src.tensors.core.views import View
@@ -92,11 +92,18 @@ class _Refused(Exception):
     """Raised where a function does something that cannot be part of one graph of its arguments."""
 
 
-class _Tracing(Staging):
+class _Tracing(Context, Staging):
     """A context in which applied primitives become nodes of one graph.
 
     Anything else that the traced function asks for ends the tracing.
     """
+
+    does = "makes nodes of operations"
+    is_staging = True
+
+    @property
+    def staging(self) -> Staging:
+        return self
 
     def emit(self, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any]) -> Any:
         if primitive.effect:
@@ -126,6 +133,9 @@ class _Tracing(Staging):
 
     def invoke(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise _Refused("a function of the user's")
+
+    def track(self, t: Tensor) -> None:
+        """Do nothing, as tensors get no value later."""
 
     def viewed(self, t: Tensor) -> None:
         raise _Refused("a view")

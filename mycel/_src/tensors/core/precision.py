@@ -72,8 +72,8 @@ def in_force(precision: Precision | None) -> Iterator[None]:
 
 def _here() -> Precision | None:
     """Return the precision in force; None in a function that is being compiled on its own."""
-    staging = eager.local.staging
-    if staging is not None and staging is not _local.context:
+    context = eager.local.context
+    if context is not None and context.is_staging and context is not _local.context:
         return None
     return _local.precision
 

@@ -208,7 +208,7 @@ class Interpreter(Stage):
             return cell.run_with_hooks(run, args, kwargs, invoke)
         return cell.run_with_hooks(construct, args, kwargs, invoke)
 
-    def attach(self, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> Sequence[Tensor]:
+    def with_rule(self, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> Sequence[Tensor]:
         """Return copies of `values` whose derivative by `operands` is `rule`, the program's own."""
         from mycel._src.staging.frontend.custom_derivatives import attach
 

@@ -71,7 +71,7 @@ def earlier_call(stage: StageState, cell: Any, args: tuple[Any, ...], weights: S
     leaves, structure = flatten(call.out)
     results = iter(call.results)
     out = [make_staged(next(results)) if isinstance(v, Tensor) else v for v in leaves]
-    return EarlierCall(stage, unflatten(structure, out), nodes, call.given)
+    return EarlierCall(stage.differentiating, unflatten(structure, out), nodes, call.given)
 
 
 def _is_closed(call: StagedCall, known: set[Node]) -> bool:

@@ -21,6 +21,7 @@ import numpy as np
 
 from mycel._src.compiler.ir.graph import Node, current_where, input_node
 from mycel._src.compiler.prims.base import CONSTANT, GET_ITEM, Primitive, constant
+from mycel._src.compiler.prims.custom_derivatives import Rule
 from mycel._src.compiler.prims.indexing.index_bounds import place_checked
 from mycel._src.engines import buffers
 from mycel._src.foundation import dtype as D
@@ -29,7 +30,6 @@ from mycel._src.foundation.python_runtime import finalization
 from mycel._src.foundation.pytree import map_leaves
 from mycel._src.staging.frontend.graph_building import staged_views
 from mycel._src.staging.frontend.graph_building.data_dependent_sizes import staged_positions
-from mycel._src.staging.frontend.graph_building.forward_reuse import earlier_call as _earlier_call
 from mycel._src.staging.frontend.graph_building.stage_state import (
     MISSING,
     Capture,
@@ -39,12 +39,12 @@ from mycel._src.staging.frontend.graph_building.stage_state import (
     attribute_now,
     copy_container,
 )
-from mycel._src.staging.frontend.graph_building.staged_derivatives import StagedDerivatives
+from mycel._src.staging.frontend.graph_building.staged_derivatives import StagedDerivatives, assigned_node
 from mycel._src.staging.frontend.source_code.tracebacks import note_operands
 from mycel._src.staging.frontend.specialization.guards import Guards
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.autograd.saved_tensors import staged
-from mycel._src.tensors.core.execution_context import SavedHooks
+from mycel._src.tensors.core.execution_context import Context, Following, SavedHooks, Staging
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, make_staged
 from mycel._src.tensors.core.views import root_of
@@ -88,10 +88,13 @@ class Unfinished(CompileError):
         return str(self.args[0])
 
 
-class Stage(StagedDerivatives):
+class Stage(Context, Staging, Following):
     """One staging of one function; see the module's description."""
 
+    does = "makes nodes of operations and follows code"
+    is_staging = True
     saving: SavedHooks | None = None
+    outer: Context | None = None  # what was in force where a live stage began
     ended: Any = None  # the outermost function's name and where it ended
 
     def __init__(self) -> None:
@@ -102,7 +105,9 @@ class Stage(StagedDerivatives):
         self.scope = Scope(False)
         self.scopes = [self.scope]
         self.current: dict[int, Node] = {}
-        self.captures, self.parameters = {}, {}
+        self.captures: dict[int, Capture] = {}
+        # the nodes of parameters by which derivatives are taken, by the identity of the parameters
+        self.parameters: dict[int, Node] = {}
         self.sources: dict[int, Any] = {}
         self.literals: dict[Any, Node] = {}
         # those of Python numbers, which the tensors that meet them give a type
@@ -122,6 +127,24 @@ class Stage(StagedDerivatives):
         self.recursions: dict[Any, Any] = {}
         self.followed: set[Any] = set()
         self.earlier: dict[int, StagedCall] = {}
+
+    # Roles.
+
+    @property
+    def context(self) -> Stage:
+        return self
+
+    @property
+    def staging(self) -> Stage:
+        return self
+
+    @property
+    def following(self) -> Stage:
+        return self
+
+    @property
+    def differentiating(self) -> StagedDerivatives:
+        return StagedDerivatives(self)
 
     # Nodes.
 
@@ -333,7 +356,7 @@ class Stage(StagedDerivatives):
             staged_views.write(self, target, new)
             return
         before = self.node_of(target)
-        node = self.assigned_node(target, self.node_of(new))
+        node = assigned_node(self, target, self.node_of(new))
         if target._buf is not None and id(target) in self.captures and self.captures[id(target)].type is not node.type:
             raise CompileError(
                 f"{current_where()}: a compiled function cannot change the type of a tensor from {target._type} to "
@@ -344,6 +367,9 @@ class Stage(StagedDerivatives):
         self.set_node(target, node)
         if self.mixed:
             staged_views.wrote(self, target)
+
+    def track(self, t: Tensor) -> None:
+        """Do nothing: the graph gives a value to what is returned."""
 
     def viewed(self, t: Tensor) -> None:
         """Note that a tensor made here is a view."""
@@ -430,8 +456,6 @@ class Stage(StagedDerivatives):
         """Return the captured tensors whose value has changed."""
         return [c for i, c in self.captures.items() if self.current[i] is not c.node]
 
-    earlier_call = _earlier_call
-
     @contextmanager
     def inside(self, scope: Scope) -> Iterator[Scope]:
         """Return a context manager within which nodes and changes belong to `scope`."""
@@ -448,6 +472,10 @@ class Stage(StagedDerivatives):
     @abstractmethod
     def invoke(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return ``fn(*args, **kwargs)``, interpreting the user's code."""
+
+    @abstractmethod
+    def with_rule(self, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> Sequence[Tensor]:
+        """Return copies of `values` whose derivative by `operands` is `rule`, the program's own."""
 
     @abstractmethod
     def activate(self, frame: Any) -> Any:

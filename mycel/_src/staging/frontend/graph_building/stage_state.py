@@ -2,22 +2,22 @@
 
 A branch or loop body that depends on a tensor is staged in a `Scope` of its own, which knows the
 nodes made in it and journals the changes made in it (`Effect`). `StageState` is what the parts of a
-stage share: views, derivatives, forward reuse and data-dependent sizes are typed by it.
+stage ask of it: views, derivatives, forward reuse and data-dependent sizes are typed by it.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Node, current_where
+from mycel._src.compiler.prims.custom_derivatives import Rule
 from mycel._src.foundation.python_runtime import finalization
 from mycel._src.foundation.pytree import flatten
-from mycel._src.tensors.core.execution_context import Differentiating, Following
+from mycel._src.tensors.core.execution_context import Context, Differentiating
 from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = [
@@ -193,21 +193,28 @@ class StagedCall:
         self.after = [stage.current.get(id(p)) for p, _ in self.parameters]
 
 
-class StageState(Following, Differentiating):
-    """The tables of a stage, and access to the nodes being staged.
+class StageState(Protocol):
+    """What the parts of a stage ask of it: its tables, and access to the nodes being staged.
 
     `scopes` are those that are open, the outermost first, and `scope` is the last of them. Tables
     by identity: `current` has the nodes of the present values of tensors, `captures` the tensors
-    from outside, `mixed` weak references to tensors that may share elements with one, `derived` the
-    nodes of views with what they were made of, and `earlier` the last calls of Cells. `literals`
-    has nodes by what they stand for. `taken` are derivatives at recorded calls, and `cells_open`
-    counts the Cells whose calls are being staged.
+    from outside, `parameters` the nodes of parameters by which derivatives are taken, `numbers` the
+    tensors that stand for Python numbers, `mixed` weak references to tensors that may share
+    elements with one, `derived` the nodes of views with what they were made of, and `earlier` the
+    last calls of Cells. `literals` has nodes by what they stand for. `taken` are derivatives at
+    recorded calls, `depth` counts the derivatives that are being taken, and `cells_open` the Cells
+    whose calls are being staged. `outer` was in force where a live stage began.
     """
 
+    is_live: ClassVar[bool]
+    depth: int
+    outer: Context | None
     scope: Scope
     scopes: list[Scope]
     current: dict[int, Node]
     captures: dict[int, Capture]
+    parameters: dict[int, Node]
+    numbers: dict[int, Tensor]
     literals: dict[Any, Node]
     derived: dict[int, tuple[Any, Node, Node]]
     mixed: dict[int, list[Any]]
@@ -215,30 +222,51 @@ class StageState(Following, Differentiating):
     taken: finalization.Living[Any]
     cells_open: int
 
-    @abstractmethod
+    @property
+    def context(self) -> Context:
+        """The context that the stage is."""
+
+    @property
+    def differentiating(self) -> Differentiating:
+        """What takes derivatives of what was staged."""
+
+    @property
+    def may_decide(self) -> bool:
+        """Whether Python can have values here."""
+
     def set_node(self, t: Tensor, node: Node) -> None:
         """Make `node` the present value of a tensor, without entering that in the journal."""
 
-    @abstractmethod
     def adopt(self, roots: Sequence[Node]) -> None:
         """Enter nodes that rules made, and all unknown nodes on which they depend, into the present
         scope.
         """
 
-    @abstractmethod
     def knows(self, node: Node) -> bool:
         """Return whether a node was made in a scope that is still open."""
 
-    @abstractmethod
     def node_of(self, t: Tensor) -> Node:
         """Return the node of a tensor's present value; a tensor from outside is captured."""
 
-    @abstractmethod
     def plain_node_of(self, t: Tensor) -> Node:
         """Return the node of a tensor as `node_of` does, but of a view without regard to
         its root.
         """
 
-    @abstractmethod
     def decide(self, t: Tensor, what: str = "the truth of a tensor") -> bool:
         """Return the truth of a tensor on which Python's control flow depends."""
+
+    def literal(self, value: Any, dtype: Any = None) -> Tensor:
+        """Return a number or array as a constant."""
+
+    def is_fresh(self, value: Any) -> bool:
+        """Return whether an object was created while staging."""
+
+    def track(self, t: Tensor) -> None:
+        """Remember a tensor that has no value yet, so that it can be given one later."""
+
+    def write(self, target: Tensor, new: Tensor) -> None:
+        """Make `new` the value of `target`."""
+
+    def with_rule(self, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> Sequence[Tensor]:
+        """Return copies of `values` whose derivative by `operands` is `rule`, the program's own."""

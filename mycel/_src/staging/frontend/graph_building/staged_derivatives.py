@@ -23,27 +23,35 @@ from mycel._src.compiler.transforms.grad import vjp
 from mycel._src.compiler.transforms.jvp import jvp
 from mycel._src.foundation.errors import CompileError
 from mycel._src.foundation.pytree import flatten, unflatten
+from mycel._src.staging.frontend.graph_building.forward_reuse import earlier_call
 from mycel._src.staging.frontend.graph_building.stage_state import StageState
 from mycel._src.tensors.core.autograd.replay import along_units
-from mycel._src.tensors.core.execution_context import Context, HookTable, Optionals
+from mycel._src.tensors.core.execution_context import Context, Differentiating, EarlierCall, HookTable, Optionals
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, make_staged
 
-__all__ = ["StagedDerivatives"]
+__all__ = ["StagedDerivatives", "assigned_node"]
 
 
-class StagedDerivatives(StageState):
-    """The part of a `Stage` that takes derivatives."""
+class StagedDerivatives(Differentiating):
+    """Derivatives of what a `stage` made: nodes of the graph that it makes."""
 
-    outer: Context | None = None  # what was in force where a live stage began
-    # the nodes of parameters by which derivatives are taken, by the identity of the parameters
-    parameters: dict[int, Node]
+    def __init__(self, stage: StageState) -> None:
+        self.stage = stage
+
+    @property
+    def context(self) -> Context:
+        return self.stage.context
+
+    def node_of(self, t: Tensor) -> Node:
+        """Return the node of a tensor's present value."""
+        return self.stage.node_of(t)
 
     def mark(self, t: Tensor) -> Tensor:
         """Return a new tensor with the value of `t` whose gradient can be asked for."""
-        node = self.node_of(t)
+        node = self.stage.node_of(t)
         made = Node(identity, (node,), {}, node.type)
-        self.scope.own.add(made)
+        self.stage.scope.own.add(made)
         return make_staged(made)
 
     @contextmanager
@@ -52,46 +60,31 @@ class StagedDerivatives(StageState):
 
         What is written to the parameters within it stays.
         """
-        before = [self.node_of(w) for w in weights]
-        outer = self.parameters
-        self.parameters = dict(outer)
+        before = [self.stage.node_of(w) for w in weights]
+        outer = self.stage.parameters
+        self.stage.parameters = dict(outer)
         marked = []
         for w, node in zip(weights, before):
             made = Node(identity, (node,), {}, node.type)
-            self.scope.own.add(made)
-            self.set_node(w, made)
-            self.parameters[id(w)] = made
+            self.stage.scope.own.add(made)
+            self.stage.set_node(w, made)
+            self.stage.parameters[id(w)] = made
             marked.append(made)
         try:
             yield marked
         finally:
-            self.parameters = outer
+            self.stage.parameters = outer
             for w, node, made in zip(weights, before, marked):
-                if self.node_of(w) is made:
-                    self.set_node(w, node)
-
-    def assigned_node(self, t: Tensor, node: Node) -> Node:
-        """Return the node of a tensor to which the value of `node` is assigned.
-
-        A parameter stays a variable of derivatives.
-        """
-        if not isinstance(t, Parameter) or not isinstance(node.type, TensorType) or not node.dtype.is_differentiable:
-            return node
-        captured = self.captures.get(id(t))
-        marked = self.parameters.get(id(t), None if captured is None else captured.node)
-        if marked is None or marked.type is not node.type:
-            return node
-        made = assigned.node(node, marked)
-        self.scope.own.add(made)
-        return made
+                if self.stage.node_of(w) is made:
+                    self.stage.set_node(w, node)
 
     def pullback(self, outputs: Sequence[Tensor], cotangents: Sequence[Tensor], wrt: Sequence[Node]) -> Optionals:
         """Return the gradients of `outputs`, weighted by `cotangents`, by the nodes `wrt`.
 
         A gradient is None where no output depends on the node.
         """
-        roots, given = [self.node_of(o) for o in outputs], [self.node_of(c) for c in cotangents]
-        return _staged(self, vjp(roots, given, wrt, _own(self, [*roots, *wrt]), promoted=True))
+        roots, given = [self.stage.node_of(o) for o in outputs], [self.stage.node_of(c) for c in cotangents]
+        return _staged(self.stage, vjp(roots, given, wrt, _own(self.stage, [*roots, *wrt]), promoted=True))
 
     def pushforward(
         self, outputs: Sequence[Tensor], wrt: Sequence[Node], tangents: Sequence[Tensor]
@@ -100,11 +93,11 @@ class StagedDerivatives(StageState):
 
         The tangent of an output that depends on none of the nodes is None.
         """
-        roots = [self.node_of(o) for o in outputs]
-        _known(self, [*roots, *wrt])
-        values, moved = jvp(roots, wrt, [self.node_of(t) for t in tangents])
-        self.adopt(values)
-        return [o if v is r else make_staged(v) for o, r, v in zip(outputs, roots, values)], _staged(self, moved)
+        roots = [self.stage.node_of(o) for o in outputs]
+        _known(self.stage, [*roots, *wrt])
+        values, moved = jvp(roots, wrt, [self.stage.node_of(t) for t in tangents])
+        self.stage.adopt(values)
+        return [o if v is r else make_staged(v) for o, r, v in zip(outputs, roots, values)], _staged(self.stage, moved)
 
     def rows(self, output: Tensor, wrt: Sequence[Node]) -> Optionals:
         """Return the Jacobian of an output by each of the nodes `wrt`.
@@ -112,11 +105,11 @@ class StagedDerivatives(StageState):
         Its shape is the output's followed by the node's; None where the output does not depend on
         the node.
         """
-        root = self.node_of(output)
+        root = self.stage.node_of(output)
         if any(n.prim is custom and n.params["backward"] is None for n in toposort([root], stop=set(wrt))):
-            pull = lambda unit: self.pullback([output], [self.literal(unit)], wrt)
+            pull = lambda unit: self.pullback([output], [self.stage.literal(unit)], wrt)
             return along_units(pull, root.type, False, len(wrt))
-        return _staged(self, jacobian.rows(root, wrt, _own(self, [root, *wrt])))
+        return _staged(self.stage, jacobian.rows(root, wrt, _own(self.stage, [root, *wrt])))
 
     def columns(self, outputs: Sequence[Tensor], by: Node) -> Optionals:
         """Return the Jacobian of each output by the node `by`.
@@ -124,24 +117,24 @@ class StagedDerivatives(StageState):
         Its shape is the output's followed by the node's; None where the output does not depend on
         the node.
         """
-        roots = [self.node_of(o) for o in outputs]
-        _known(self, [*roots, by])
-        return _staged(self, jacobian.columns(roots, by))
+        roots = [self.stage.node_of(o) for o in outputs]
+        _known(self.stage, [*roots, by])
+        return _staged(self.stage, jacobian.columns(roots, by))
 
     def recompute(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function as a region whose values a gradient computes anew instead of keeping."""
-        own = self.scope.own
+        own = self.stage.scope.own
         before = set(own)
         out = fn(*args, **kwargs)
-        if own is not self.scope.own:
+        if own is not self.stage.scope.own:
             return out
         leaves, structure = flatten(out)
-        nodes = [self.node_of(t) if isinstance(t, Tensor) else None for t in leaves]
+        nodes = [self.stage.node_of(t) if isinstance(t, Tensor) else None for t in leaves]
         results = list(dict.fromkeys([n for n in nodes if n is not None and n in own and n not in before and n.prim]))
         if not results:
             return out
         operands = _boundary(results, own, before)
-        given = {self.node_of(t) for t in flatten((args, kwargs))[0] if isinstance(t, Tensor)}
+        given = {self.stage.node_of(t) for t in flatten((args, kwargs))[0] if isinstance(t, Tensor)}
         fresh = tuple([i for i, n in enumerate(operands) if n in given]) or tuple(range(len(operands)))
         stand_in = {n: input_node(n.type, "operand") for n in operands}
         graph = Graph(stand_in.values(), substitute(results, stand_in), "region")
@@ -152,30 +145,42 @@ class StagedDerivatives(StageState):
         by_node = dict(zip(results, items))
         return unflatten(structure, [make_staged(by_node[n]) if n in by_node else t for t, n in zip(leaves, nodes)])
 
+    def attach(self, values: Sequence[Tensor], operands: Sequence[Tensor], rule: Rule) -> Sequence[Tensor]:
+        """Return copies of `values` whose derivative by `operands` is `rule`, the program's own."""
+        return self.stage.with_rule(values, operands, rule)
+
+    def earlier_call(self, cell: Any, args: tuple[Any, ...], weights: Sequence[Tensor]) -> EarlierCall | None:
+        """Return the last call of a Cell, if it was made with `args` here and a gradient by these
+        and `weights` can go back through it; else None.
+        """
+        return earlier_call(self.stage, cell, args, weights)
+
     def _rewrite(self, t: Tensor, new: Tensor) -> None:
         """Write into a tensor what has its value and another derivative."""
         if isinstance(t, Parameter):
-            self.parameters[id(t)] = self.node_of(new)
-        self.write(t, new)
+            self.stage.parameters[id(t)] = self.stage.node_of(new)
+        self.stage.write(t, new)
 
     def attach_hook(self, t: Tensor, rule: Rule, table: HookTable) -> bool:
         """Call `rule` with the gradient by `t` that comes from its uses after this point.
 
         `table` holds the tensor's hooks. Returns False where `t` was not computed here.
         """
-        if t._buf is not None and not (id(t) in self.current and self.current[id(t)].prim is not None):
-            return self.outer is not None and self.outer.differentiating.attach_hook(t, rule, table)
-        base: Node = table.base if isinstance(table.base, Node) and self.knows(table.base) else self.node_of(t)
+        if t._buf is not None and not (id(t) in self.stage.current and self.stage.current[id(t)].prim is not None):
+            return self.stage.outer is not None and self.stage.outer.differentiating.attach_hook(t, rule, table)
+        base: Node = (
+            table.base if isinstance(table.base, Node) and self.stage.knows(table.base) else self.stage.node_of(t)
+        )
         before = make_staged(base)
-        if base.prim is None or base not in self.scope.own or base.is_constant:
+        if base.prim is None or base not in self.stage.scope.own or base.is_constant:
             self._rewrite(t, self.attach([before], [before], table.chain())[0])
             return True
         attached = self.attach([before], [before], rule)[0]
         if attached is before:
             return True
         if attached._buf is not None:
-            assert self.outer is not None
-            return self.outer.differentiating.attach_hook(t, rule, table)
+            assert self.stage.outer is not None
+            return self.stage.outer.differentiating.attach_hook(t, rule, table)
         item: Any = attached._node
         whole = item.inputs[0]
         captured = whole.inputs[2:]
@@ -186,12 +191,28 @@ class StagedDerivatives(StageState):
         inner = Node(base.prim, base.inputs, base.params, base.type, base.where)
         whole.inputs = (inner, inner, *captured)
         base.prim, base.inputs, base.params = GET_ITEM, (whole,), {"index": 0}
-        self.scope.own.add(inner)
+        self.stage.scope.own.add(inner)
         table.base = inner
         return True
 
 
-def _staged(stage: StagedDerivatives, nodes: Sequence[Node | None]) -> Optionals:
+def assigned_node(stage: StageState, t: Tensor, node: Node) -> Node:
+    """Return the node of a tensor of `stage` to which the value of `node` is assigned.
+
+    A parameter stays a variable of derivatives.
+    """
+    if not isinstance(t, Parameter) or not isinstance(node.type, TensorType) or not node.dtype.is_differentiable:
+        return node
+    captured = stage.captures.get(id(t))
+    marked = stage.parameters.get(id(t), None if captured is None else captured.node)
+    if marked is None or marked.type is not node.type:
+        return node
+    made = assigned.node(node, marked)
+    stage.scope.own.add(made)
+    return made
+
+
+def _staged(stage: StageState, nodes: Sequence[Node | None]) -> Optionals:
     stage.adopt([n for n in nodes if n is not None])
     return [None if n is None else make_staged(n) for n in nodes]
 
@@ -213,12 +234,12 @@ def _boundary(outputs: Sequence[Node], own: set[Node], before: set[Node]) -> lis
     return list(found)
 
 
-def _own(stage: StagedDerivatives, nodes: Sequence[Node]) -> Any:
+def _own(stage: StageState, nodes: Sequence[Node]) -> Any:
     _known(stage, nodes)
     return _own_rule(stage)
 
 
-def _known(stage: StagedDerivatives, nodes: Sequence[Node]) -> None:
+def _known(stage: StageState, nodes: Sequence[Node]) -> None:
     if not all(stage.knows(n) or n.is_constant for n in nodes):
         raise CompileError(
             f"{current_where()}: a derivative is taken of what another branch, or another call of a compiled function, "
@@ -227,7 +248,7 @@ def _known(stage: StagedDerivatives, nodes: Sequence[Node]) -> None:
         )
 
 
-def _own_rule(stage: StagedDerivatives) -> Any:
+def _own_rule(stage: StageState) -> Any:
     """Return the rule that `vjp` uses for nodes of the program's own derivatives that are no graph.
 
     It calls the program's rule itself, if its variables are available.

@@ -22,7 +22,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation.pytree import flatten, unflatten
 from mycel._src.staging.frontend.parallelism.cell_path import inside_micro_batch
 from mycel._src.tensors.core import eager
-from mycel._src.tensors.core.execution_context import Differentiating
+from mycel._src.tensors.core.execution_context import Context
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, scalar
 
@@ -54,8 +54,8 @@ def cut_into(count: int, combined: str = "mean") -> Iterator[None]:
         _local.asked = before
 
 
-def invoked(context: Differentiating, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return ``fn(*args, **kwargs)``, which a context differentiates, of micro-batches where they
+def invoked(context: Context, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return ``fn(*args, **kwargs)``, which `context` runs, of micro-batches where they
     are in force.
 
     A call has `args` and `kwargs` of the whole batch, and `fn` is called with those of its parts.

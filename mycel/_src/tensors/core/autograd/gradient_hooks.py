@@ -230,12 +230,13 @@ setattr(Tensor, "register_hook", register_hook)  # noqa: B010
 setattr(Tensor, "hooks", hooks)  # noqa: B010
 
 
-def hooked(context: Differentiating, marked: Tensor, source: Tensor, gradient: Tensor) -> Tensor:
+def hooked(derivatives: Differentiating, marked: Tensor, source: Tensor, gradient: Tensor) -> Tensor:
     """Return the gradient by a marked tensor after the hooks of that tensor have seen it.
 
-    `source` is the tensor that `marked` was made of, whose hooks are called as well, and `context`
-    the one in which the derivative was taken.
+    `source` is the tensor that `marked` was made of, whose hooks are called as well, and
+    `derivatives` took the derivative.
     """
+    context = derivatives.context
     staging = context.staging
     if staging is not None:
         # One guard for all tensors: compiled gradients are made anew when one more has hooks.

@@ -9,7 +9,7 @@ from mycel._src.compiler.ir.graph import Node
 from mycel._src.compiler.prims.base import GET_ITEM, Primitive
 from mycel._src.engines import nonfinite
 from mycel._src.foundation.settings import config
-from mycel._src.tensors.core.execution_context import Recording
+from mycel._src.tensors.core.execution_context import Differentiating
 
 __all__ = ["BRIDGE", "CONSTANT", "LEAF", "MARK", "NO_PARAMETERS", "Recorded", "Tape", "item_at"]
 
@@ -62,8 +62,8 @@ class Recorded(Node):
         return tuple([Recorded(GET_ITEM, (self,), item_at(i), t, b, self.tape) for i, (t, b) in pairs])
 
 
-class Tape(Recording):
-    """A recording whose nodes have values."""
+class Tape(Differentiating):
+    """What takes derivatives of a recording, whose nodes have values."""
 
     @abstractmethod
     def holds(self, node: object) -> TypeGuard[Recorded]:

@@ -45,7 +45,7 @@ from mycel._src.tensors.core.autograd.recomputed_regions import region
 from mycel._src.tensors.core.autograd.recorded_node import BRIDGE, LEAF, MARK, NO_PARAMETERS, Recorded, Tape, item_at
 from mycel._src.tensors.core.autograd.replay import Replay, along_units
 from mycel._src.tensors.core.autograd.sparse_gradient import RowGradient, Rows
-from mycel._src.tensors.core.execution_context import HookTable, Optionals
+from mycel._src.tensors.core.execution_context import HookTable, Optionals, Recording
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, make
 from mycel._src.tensors.core.views import outdate
@@ -59,7 +59,7 @@ _derived = Remembered[Any, _Derived]("derivatives of recordings", SOME, config.C
 _inner = Remembered[Any, _Derived]("derivatives inside of recordings", SOME)
 
 
-class Recorder(Tape):
+class Recorder(Recording, Tape):
     """One recording; `depth` counts the gradients that are being taken on it.
 
     Nodes are kept alive only by the tensors and nodes that need them, so that others are freed
@@ -80,6 +80,14 @@ class Recorder(Tape):
         # The nodes of the parameters that are marked, by their identity.
         self.parameters: dict[int, Recorded] = {}
         self.differentiated: list[Node] = []
+
+    @property
+    def context(self) -> Recorder:
+        return self
+
+    @property
+    def differentiating(self) -> Recorder:
+        return self
 
     def holds(self, node: object) -> TypeGuard[Recorded]:
         return type(node) is Recorded and node.tape is self

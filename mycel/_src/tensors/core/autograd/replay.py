@@ -130,7 +130,7 @@ class Replay:
         assert recorder.holds(node)
         values = tuple([self._linked(item) for item in node.items()])
         dummies = [recorder.mark(self._zeros(v)) if v.dtype.is_differentiable else None for v in values]
-        with eager.use_context(recorder), at(None):
+        with eager.use_context(recorder.context), at(None):
             found = rule.function(values, [d for d in dummies if d is not None])
         pairs = []
         for gradient, tangent in zip(found, tangents[count:]):

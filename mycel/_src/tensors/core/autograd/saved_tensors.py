@@ -32,7 +32,7 @@ from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.autograd.gradient_hooks import call_user
 from mycel._src.tensors.core.autograd.recorded_node import BRIDGE, CONSTANT, Recorded
 from mycel._src.tensors.core.autograd.recording import Recorder, recorders
-from mycel._src.tensors.core.execution_context import Following, SavedHooks
+from mycel._src.tensors.core.execution_context import Context, Following, SavedHooks
 from mycel._src.tensors.core.tensor import Tensor, make
 
 __all__ = ["register_saved_tensors_hooks", "saved_tensors_hooks"]
@@ -352,33 +352,36 @@ def _rule(recorder: Recorder, plan: _Plan, kept: Any, operands: dict[int, Any]) 
 
 
 def staged(
-    stage: Following, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any], result: Any
+    context: Context, primitive: Primitive, inputs: Sequence[Tensor], params: dict[str, Any], result: Any
 ) -> Any:
     """Return the `result` of an operation that is staged under hooks, with a derivative that uses
     the values that the hooks keep.
 
-    `stage` is the context of the function being staged; `primitive`, `inputs` and `params` are
+    `context` is that of the function being staged; `primitive`, `inputs` and `params` are
     those of the operation.
     """
     if primitive in (custom, kept_call) or any(isinstance(p, Graph) for p in params.values()):
         return result
+    staging = context.staging
+    assert staging is not None
+    following = staging.following
     results = result if isinstance(result, tuple) else (result,)
-    nodes = [stage.node_of(t) for t in inputs]
+    nodes = [staging.node_of(t) for t in inputs]
     active = [i for i, n in enumerate(nodes) if n.dtype.is_differentiable and not n.is_constant]
     if not active or not any(r.dtype.is_differentiable for r in results):
         return result
     plan = _plan(primitive, [n.type for n in nodes], params, active, len(results))
     if not plan.used:
         return result
-    assert stage.saving is not None
-    (pack, unpack), stage.saving = stage.saving, None
+    assert following.saving is not None
+    (pack, unpack), following.saving = following.saving, None
     try:
         kept: dict[Any, Any] = {}
         for place in plan.places():
             of_result, i = place
             value = results[i] if of_result else inputs[i]
             if of_result or not nodes[i].is_constant:
-                kept[place] = (value._type, stage.invoke(pack, (value,), {}), unpack)
+                kept[place] = (value._type, context.invoke(pack, (value,), {}), unpack)
             else:
                 kept[place] = (value._type, value, _same)
 
@@ -386,7 +389,7 @@ def staged(
             found = {place: _checked(call_user(given, packed), kind) for place, (kind, packed, given) in kept.items()}
             return plan.apply(found, cotangents)
 
-        made = stage.differentiating.attach(results, [inputs[i] for i in active], Rule(function))
+        made = context.differentiating.attach(results, [inputs[i] for i in active], Rule(function))
     finally:
-        stage.saving = (pack, unpack)
+        following.saving = (pack, unpack)
     return tuple(made) if isinstance(result, tuple) else made[0]
