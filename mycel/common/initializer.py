@@ -1,8 +1,10 @@
 """Initializers: distributions of the first values of parameters.
 
-An initializer fills a NumPy array in place. Random ones take a fresh generator from
+An initializer fills a NumPy array in place. Random ones take a fresh stream from
 `mycel.common.seed` for each array, so that the values depend only on the global seed and on the
-number of arrays drawn before, not on their sizes. For a weight of shape (out, in, *kernel) the fans
+number of arrays drawn before, not on their sizes. A part of an array, as a rank has it, is drawn by
+itself where values are independent of each other (`mycel.common.block_draws`); of others the whole
+array is made and cut. For a weight of shape (out, in, *kernel) the fans
 are ``fan_in = in * prod(kernel)`` and ``fan_out = out * prod(kernel)``.
 """
 
@@ -12,6 +14,7 @@ import math
 import numbers
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +25,8 @@ from mycel._src.foundation import dtype as D
 from mycel._src.foundation.public_names import listing as _listing
 from mycel._src.tensors.core.parameter import initializers
 from mycel._src.tensors.core.tensor import Tensor
-from mycel.common.seed import get_seed, initializer_rng
+from mycel.common.block_draws import Law, fill, fill_part
+from mycel.common.seed import drawing_with, get_seed, initializer_rng, next_stream
 
 __all__ = [
     "Constant",
@@ -60,6 +64,8 @@ class Initializer:
     """
 
     fills: ClassVar[bool]
+    # Whether it takes a stream for each array; None where that is not known.
+    draws: bool | None = None
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = kwargs
@@ -71,6 +77,13 @@ class Initializer:
 
     def _initialize(self, arr: Array) -> None:
         raise NotImplementedError(f"{type(self).__name__} does not define _initialize(arr)")
+
+    def _initialize_part(self, part: Array, shape: Sequence[int], places: Sequence[Array | None]) -> None:
+        whole = np.zeros(shape, part.dtype)
+        self._initialize(whole)
+        for axis, own in enumerate(places):
+            whole = whole if own is None else whole.take(own, axis)
+        part[...] = whole
 
     def __call__(self, arr: Array) -> None:
         arguments.instance(type(self).__name__, "arr", arr, np.ndarray)
@@ -91,13 +104,13 @@ def _numbers(owner: str, *values: Any) -> None:
 _ALIASES: dict[str, type[Initializer]] = {}
 
 
-def _alias(*names: str) -> Any:
+def _alias(*names: str, draws: bool = True) -> Any:
     def enter(kind: type[Initializer]) -> type[Initializer]:
         for name in (kind.__name__.lower(), *names):
             _ALIASES[name] = kind
-        # Every one here writes each element, so that nothing need be there before; its subclasses
-        # need not.
-        kind.fills = True
+        # Every one here writes each element, so that nothing need be there before, and takes one
+        # stream or none; its subclasses need not.
+        kind.fills, kind.draws = True, draws
         return kind
 
     return enter
@@ -123,34 +136,35 @@ def _gain(name: str, nonlinearity: str, slope: float) -> float:
     return _GAINS[nonlinearity]
 
 
-def _precision(arr: Array) -> Any:
-    return np.float64 if arr.dtype == np.float64 else np.float32
+def _normal(mean: float, sigma: float) -> Law:
+    def draw(rng: np.random.Generator, out: Any) -> None:
+        rng.standard_normal(dtype=out.dtype, out=out)
+        out *= sigma
+        out += mean
+
+    return draw
 
 
-def _room(arr: Array) -> Array:
-    """Return an array in which to draw values for `arr`: itself, or one of a type that can be
-    drawn.
-    """
-    precision = _precision(arr)
-    return arr if arr.dtype == precision and arr.flags.carray else np.empty(arr.shape, precision)
+def _uniform(bound: float) -> Law:
+    def draw(rng: np.random.Generator, out: Any) -> None:
+        rng.random(dtype=out.dtype, out=out)
+        out *= 2 * bound
+        out -= bound
+
+    return draw
 
 
-def _fill_normal(arr: Array, mean: float, sigma: float) -> None:
-    values = _room(arr)
-    initializer_rng().standard_normal(dtype=_precision(arr), out=values)
-    values *= sigma
-    values += mean
-    if values is not arr:
-        arr[...] = values
+class _Independent(Initializer):
+    """An initializer whose values are independent of each other: `_law` draws some of them."""
 
+    def _law(self, shape: Sequence[int]) -> Law:
+        raise NotImplementedError
 
-def _fill_uniform(arr: Array, bound: float) -> None:
-    values = _room(arr)
-    initializer_rng().random(dtype=_precision(arr), out=values)
-    values *= 2 * bound
-    values -= bound
-    if values is not arr:
-        arr[...] = values
+    def _initialize(self, arr: Array) -> None:
+        fill(self._law(arr.shape), arr, next_stream())
+
+    def _initialize_part(self, part: Array, shape: Sequence[int], places: Sequence[Array | None]) -> None:
+        fill_part(self._law(shape), part, shape, places, next_stream())
 
 
 def _truncated(rng: np.random.Generator, count: int, low: float, high: float) -> Array:
@@ -180,7 +194,7 @@ def _truncated(rng: np.random.Generator, count: int, low: float, high: float) ->
     return np.concatenate(found) if found else np.zeros(0)
 
 
-@_alias("zeros")
+@_alias("zeros", draws=False)
 class Zero(Initializer):
     """All zeros.
 
@@ -192,8 +206,11 @@ class Zero(Initializer):
     def _initialize(self, arr: Array) -> None:
         arr[...] = 0
 
+    def _initialize_part(self, part: Array, shape: Sequence[int], places: Sequence[Array | None]) -> None:
+        part[...] = 0
 
-@_alias("ones")
+
+@_alias("ones", draws=False)
 class One(Initializer):
     """All ones.
 
@@ -204,6 +221,9 @@ class One(Initializer):
 
     def _initialize(self, arr: Array) -> None:
         arr[...] = 1
+
+    def _initialize_part(self, part: Array, shape: Sequence[int], places: Sequence[Array | None]) -> None:
+        part[...] = 1
 
 
 class Constant(Initializer):
@@ -226,9 +246,18 @@ class Constant(Initializer):
                 f"Constant: {self.value!r:.200} does not fill {arr.dtype}{list(arr.shape)}: {error}"
             ) from None
 
+    def _initialize_part(self, part: Array, shape: Sequence[int], places: Sequence[Array | None]) -> None:
+        if np.ndim(self.value):
+            super()._initialize_part(part, shape, places)
+        else:
+            self._initialize(part)
+
+
+Constant.fills, Constant.draws = True, False
+
 
 @_alias()
-class Normal(Initializer):
+class Normal(_Independent):
     """Normal variates of standard deviation `sigma` around `mean`.
 
     >>> from mycel.common.initializer import Normal, initializer
@@ -241,12 +270,12 @@ class Normal(Initializer):
         _numbers(type(self).__name__, sigma, mean)
         self.sigma, self.mean = sigma, mean
 
-    def _initialize(self, arr: Array) -> None:
-        _fill_normal(arr, self.mean, self.sigma)
+    def _law(self, shape: Sequence[int]) -> Law:
+        return _normal(self.mean, self.sigma)
 
 
 @_alias()
-class TruncatedNormal(Initializer):
+class TruncatedNormal(_Independent):
     """Normal variates that are redrawn until they lie within an interval.
 
     Args:
@@ -278,14 +307,17 @@ class TruncatedNormal(Initializer):
             raise ValueError(f"TruncatedNormal: [{a}, {b}] is too far away from {mean} for sigma {sigma}")
         self.sigma, self.mean, self.a, self.b = sigma, mean, a, b
 
-    def _initialize(self, arr: Array) -> None:
+    def _law(self, shape: Sequence[int]) -> Law:
         low, high = (self.a - self.mean) / self.sigma, (self.b - self.mean) / self.sigma
-        values = _truncated(initializer_rng(), arr.size, low, high) * self.sigma + self.mean
-        arr[...] = np.clip(values, self.a, self.b).reshape(arr.shape)
+
+        def draw(rng: np.random.Generator, out: Any) -> None:
+            out[...] = np.clip(_truncated(rng, out.size, low, high) * self.sigma + self.mean, self.a, self.b)
+
+        return draw
 
 
 @_alias()
-class Uniform(Initializer):
+class Uniform(_Independent):
     """Uniform variates in [-`scale`, `scale`).
 
     >>> from mycel.common.initializer import Uniform, initializer
@@ -298,12 +330,12 @@ class Uniform(Initializer):
         _numbers(type(self).__name__, scale)
         self.scale = scale
 
-    def _initialize(self, arr: Array) -> None:
-        _fill_uniform(arr, self.scale)
+    def _law(self, shape: Sequence[int]) -> Law:
+        return _uniform(self.scale)
 
 
 @_alias("xavier_uniform")
-class XavierUniform(Initializer):
+class XavierUniform(_Independent):
     """Uniform variates within ``gain * sqrt(6 / (fan_in + fan_out))`` of zero (Glorot and Bengio,
     2010).
 
@@ -317,13 +349,13 @@ class XavierUniform(Initializer):
         _numbers(type(self).__name__, gain)
         self.gain = gain
 
-    def _initialize(self, arr: Array) -> None:
-        fan_in, fan_out = _fans("XavierUniform", arr.shape)
-        _fill_uniform(arr, self.gain * math.sqrt(6 / (fan_in + fan_out)))
+    def _law(self, shape: Sequence[int]) -> Law:
+        fan_in, fan_out = _fans("XavierUniform", shape)
+        return _uniform(self.gain * math.sqrt(6 / (fan_in + fan_out)))
 
 
 @_alias("xavier_normal")
-class XavierNormal(Initializer):
+class XavierNormal(_Independent):
     """Normal variates of standard deviation ``gain * sqrt(2 / (fan_in + fan_out))`` (Glorot and
     Bengio, 2010).
 
@@ -337,12 +369,12 @@ class XavierNormal(Initializer):
         _numbers(type(self).__name__, gain)
         self.gain = gain
 
-    def _initialize(self, arr: Array) -> None:
-        fan_in, fan_out = _fans("XavierNormal", arr.shape)
-        _fill_normal(arr, 0.0, self.gain * math.sqrt(2 / (fan_in + fan_out)))
+    def _law(self, shape: Sequence[int]) -> Law:
+        fan_in, fan_out = _fans("XavierNormal", shape)
+        return _normal(0.0, self.gain * math.sqrt(2 / (fan_in + fan_out)))
 
 
-class _He(Initializer):
+class _He(_Independent):
     def __init__(self, negative_slope: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> None:
         super().__init__(negative_slope=negative_slope, mode=mode, nonlinearity=nonlinearity)
         arguments.one_of(type(self).__name__, "mode", mode, ("fan_in", "fan_out"))
@@ -370,8 +402,8 @@ class HeUniform(_He):
     True
     """
 
-    def _initialize(self, arr: Array) -> None:
-        _fill_uniform(arr, math.sqrt(3) * self._deviation(arr.shape))
+    def _law(self, shape: Sequence[int]) -> Law:
+        return _uniform(math.sqrt(3) * self._deviation(shape))
 
 
 @_alias("he_normal")
@@ -385,8 +417,8 @@ class HeNormal(_He):
     (3, 6)
     """
 
-    def _initialize(self, arr: Array) -> None:
-        _fill_normal(arr, 0.0, self._deviation(arr.shape))
+    def _law(self, shape: Sequence[int]) -> Law:
+        return _normal(0.0, self._deviation(shape))
 
 
 @_alias()
@@ -414,7 +446,7 @@ class Orthogonal(Initializer):
         arr[...] = (self.gain * (q if rows >= columns else q.T)).reshape(arr.shape)
 
 
-@_alias()
+@_alias(draws=False)
 class Identity(Initializer):
     """The identity matrix.
 
@@ -431,7 +463,7 @@ class Identity(Initializer):
         arr[...] = np.eye(*arr.shape)
 
 
-@_alias()
+@_alias(draws=False)
 class Dirac(Initializer):
     """A convolution weight (out, in / groups, *kernel) that passes channels through unchanged; the
     kernel has 1 to 3 dimensions.
@@ -499,7 +531,7 @@ _TRUNCATED_DEVIATION = 0.87962566103423978
 
 
 @_alias()
-class VarianceScaling(Initializer):
+class VarianceScaling(_Independent):
     """Random values of variance ``scale / fan``, with the fan named by `mode`: 'fan_in', 'fan_out'
     or 'fan_avg'.
 
@@ -521,17 +553,19 @@ class VarianceScaling(Initializer):
         )
         self.scale, self.mode, self.distribution = scale, mode, distribution
 
-    def _initialize(self, arr: Array) -> None:
-        fan_in, fan_out = _fans("VarianceScaling", arr.shape)
+    def _law(self, shape: Sequence[int]) -> Law:
+        fan_in, fan_out = _fans("VarianceScaling", shape)
         fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[self.mode]
         deviation = math.sqrt(self.scale / fan)
         if self.distribution == "uniform":
-            _fill_uniform(arr, math.sqrt(3) * deviation)
-        elif self.distribution == "untruncated_normal":
-            _fill_normal(arr, 0.0, deviation)
-        else:
-            values = _truncated(initializer_rng(), arr.size, -2.0, 2.0)
-            arr[...] = (values * (deviation / _TRUNCATED_DEVIATION)).reshape(arr.shape)
+            return _uniform(math.sqrt(3) * deviation)
+        if self.distribution == "untruncated_normal":
+            return _normal(0.0, deviation)
+
+        def draw(rng: np.random.Generator, out: Any) -> None:
+            out[...] = _truncated(rng, out.size, -2.0, 2.0) * (deviation / _TRUNCATED_DEVIATION)
+
+        return draw
 
 
 InitLike = Tensor | str | float | Initializer
@@ -585,6 +619,39 @@ def _checked_shape(shape: Any) -> tuple[Any, ...]:
     return tuple(int(s) if isinstance(s, np.integer) else s for s in sizes or ())
 
 
-initializers.make = initializer
+@dataclass(frozen=True)
+class _Reserved:
+    """An initializer with the stream that it draws with, if it draws."""
+
+    init: Initializer
+    stream: np.random.SeedSequence | None
+
+    def fill(self, array: Array) -> None:
+        with drawing_with(self.stream):
+            self.init(array)
+
+    def fill_part(self, part: Array, shape: Sequence[int], places: Sequence[Array | None]) -> None:
+        with drawing_with(self.stream):
+            self.init._initialize_part(part, shape, places)
+
+
+def _reserve(init: Any) -> _Reserved | None:
+    """Return the values of a tensor declared with `init`, to be drawn later; None for an
+    initializer of the program's, which may draw from anywhere.
+    """
+    draws = draws_of(init)
+    return None if draws is None else _Reserved(init, next_stream() if draws else None)
+
+
+def draws_of(init: Any) -> bool | None:
+    """Return whether an initializer takes a stream for each array, None where that is not known: a
+    subclass of the program's is another one, even of a class that is known.
+    """
+    found = vars(init).get("draws", vars(type(init)).get("draws"))
+    assert found is None or isinstance(found, bool)
+    return found
+
+
+initializers.make, initializers.reserve = initializer, _reserve
 
 __dir__ = _listing(__name__)

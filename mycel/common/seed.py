@@ -1,13 +1,16 @@
 """The global seed of random operations, initializers and NumPy's global generator.
 
 Without a seed initializers draw from the operating system. With one, array k that is initialized
-after `set_seed(s)` takes a generator made of (s, k).
+after `set_seed(s)` takes a stream made of (s, k). An array whose values are drawn later takes its
+stream when it is declared (`next_stream`), and is drawn with it (`drawing_with`).
 """
 
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -15,7 +18,7 @@ from mycel._src.foundation import arguments
 from mycel._src.foundation.system import locks
 from mycel.common import generator
 
-__all__ = ["get_seed", "initializer_rng", "set_seed"]
+__all__ = ["drawing_with", "get_seed", "initializer_rng", "next_stream", "set_seed"]
 
 _lock = locks.lock()
 _seed: int | None = None
@@ -59,6 +62,31 @@ def times_set() -> int:
     return _times
 
 
+class _Local(threading.local):
+    stream: np.random.SeedSequence | None = None
+
+
+_local = _Local()
+
+
+def next_stream() -> np.random.SeedSequence:
+    """Return what the generators of the next array to initialize are made of."""
+    if _local.stream is not None:
+        return _local.stream
+    with _lock:
+        return np.random.SeedSequence() if _seed is None else np.random.SeedSequence([_seed, next(_drawn)])
+
+
+@contextmanager
+def drawing_with(stream: np.random.SeedSequence | None) -> Iterator[None]:
+    """Let what this thread draws in the block take a stream that was taken before, if any was."""
+    before, _local.stream = _local.stream, stream
+    try:
+        yield
+    finally:
+        _local.stream = before
+
+
 def initializer_rng() -> np.random.Generator:
     """Return a NumPy generator for the next array to initialize.
 
@@ -66,7 +94,4 @@ def initializer_rng() -> np.random.Generator:
     >>> initializer_rng().random() < 1.0
     True
     """
-    with _lock:
-        if _seed is None:
-            return np.random.Generator(np.random.PCG64())
-        return np.random.Generator(np.random.PCG64(np.random.SeedSequence([_seed, next(_drawn)])))
+    return np.random.Generator(np.random.PCG64(next_stream()))

@@ -10,7 +10,7 @@ from mycel._src.foundation import dtype as D
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, cast
-from mycel.common.initializer import Initializer, initializer
+from mycel.common.initializer import Initializer, draws_of, initializer
 from mycel.nn.layer.clipping import clipped
 from mycel.ops._operands import input_of
 from mycel.ops.gather_scatter import inside
@@ -21,13 +21,17 @@ __all__ = ["Embedding", "EmbeddingLookup", "MultiFieldEmbeddingLookup"]
 class _PaddedRow(Initializer):
     """An initializer with one row of another initializer's values set to zeros."""
 
-    def __init__(self, inner: Any, row: int) -> None:
+    def __init__(self, inner: Initializer, row: int) -> None:
         super().__init__(inner=inner, row=row)
-        self.inner, self.row = inner, row
+        self.inner, self.row, self.draws = inner, row, draws_of(inner)
 
     def _initialize(self, arr: Any) -> None:
-        arr[...] = initializer(self.inner, arr.shape).init_data().asnumpy()
+        self.inner(arr)
         arr[self.row] = 0
+
+    def _initialize_part(self, part: Any, shape: Any, places: Any) -> None:
+        self.inner._initialize_part(part, shape, places)
+        part[self.row if places[0] is None else places[0] == self.row] = 0
 
 
 class Embedding(Cell):
@@ -75,7 +79,8 @@ class Embedding(Cell):
                     f"Embedding: padding_idx {padding_idx} is out of range for a vocabulary of {vocab_size}"
                 )
             if not isinstance(table, Tensor):
-                table = _PaddedRow(table, padding_idx)
+                shape = (vocab_size, embedding_size)
+                table = _PaddedRow(initializer(table, shape, dtype).init, padding_idx)
         self.embedding_table = Parameter(
             initializer(table, (vocab_size, embedding_size), dtype), name="embedding_table"
         )

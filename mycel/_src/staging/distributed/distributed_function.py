@@ -24,9 +24,10 @@ from mycel._src.staging.compiled.jit import Jit
 from mycel._src.staging.distributed.layout_specs import Layouts
 from mycel._src.staging.distributed.pipeline_parallelism import Piped, Pipeline, settings_for
 from mycel._src.staging.distributed.rank_executors import Entry, Executor, executor_for
-from mycel._src.staging.distributed.sharded_tensors import GivenParts, by_types
+from mycel._src.staging.distributed.sharded_tensors import GivenParts
 from mycel._src.staging.distributed.version_partition import divide, is_static, sizes_of
 from mycel._src.staging.frontend.parallelism.micro_batches import cut_into
+from mycel._src.tensors.core.absent_values import by_types
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor, make
 

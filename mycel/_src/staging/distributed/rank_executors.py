@@ -17,13 +17,15 @@ import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.ir.sharding.mesh import Mesh
-from mycel._src.compiler.transforms.partition import Sharding, shard, whole
+from mycel._src.compiler.transforms.partition import Sharding, local_type, places_of, shard, whole
+from mycel._src.compiler.transforms.partition.tensor_sharding import static
 from mycel._src.compiler.transport.current_transport import transport
 from mycel._src.engines import base, buffers
 from mycel._src.engines.select import compile_graph, engine
 from mycel._src.staging.distributed.layout_specs import one_part
 from mycel._src.staging.distributed.rank_agreement import agree
 from mycel._src.staging.distributed.sharded_tensors import Held, gathered, held, hold, keep_piece, kept_piece
+from mycel._src.tensors.core.parameter import Declared
 from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["Executor", "OfDevices", "OfProcesses", "OfRanks", "executor_for", "value_of"]
@@ -50,6 +52,10 @@ class Executor(ABC):
         """Return the piece of a whole tensor in a layout."""
 
     @abstractmethod
+    def drawn(self, tensor: Declared, layout: Sharding) -> Any:
+        """Return the piece in a layout of a parameter whose values are still to be drawn."""
+
+    @abstractmethod
     def own(self, piece: Any) -> Any:
         """Return the buffer of a piece that is whole on every rank."""
 
@@ -73,13 +79,18 @@ class Executor(ABC):
     def piece(self, tensor: Tensor, layout: Sharding, reader: Any = None) -> Any:
         """Return the piece of a tensor's value in a layout.
 
-        What is there in this layout already is taken as it is; other values are whole, or become
-        so, and are cut. The piece is kept for later calls of the program `reader`, if one is given,
-        which must not write it.
+        What is there in this layout already is taken as it is. Of values that are still to be drawn
+        only the piece is drawn, and the tensor is divided from then on. Other values are whole, or
+        become so, and are cut. The piece is kept for later calls of the program `reader`, if one is
+        given, which must not write it.
         """
         known = held(tensor)
         if known is not None and known.layout == layout and known.mesh == self.mesh and known.piece is not None:
             return known.piece
+        if isinstance(tensor, Declared) and tensor.reserved is not None and not layout.is_whole:
+            drawn = self.drawn(tensor, layout)
+            self.keep(tensor, drawn, layout)
+            return drawn
         if reader is None or (self.is_apart and layout.is_whole):
             return self.cut(tensor, layout)
         place = (layout, self.mesh, self.is_apart, transport().rank)
@@ -99,6 +110,12 @@ def value_of(tensor: Tensor) -> Any:
     if tensor._buf is None:
         tensor._need_value("a divided function")
     return tensor._buf
+
+
+def _draw(tensor: Declared, part: np.ndarray[Any, Any], layout: Sharding, mesh: Mesh, rank: int) -> None:
+    shape = static(tensor._type)
+    assert tensor.reserved is not None
+    tensor.reserved.fill_part(part, shape, places_of(shape, layout, mesh, rank))
 
 
 class OfRanks(Executor):
@@ -121,6 +138,12 @@ class OfRanks(Executor):
             return buffer
         array = buffers.to_array(buffer, tensor._type)
         return buffers.from_array(shard(array, layout, self.mesh, transport().rank))
+
+    def drawn(self, tensor: Declared, layout: Sharding) -> Any:
+        type = local_type(tensor._type, layout)
+        made = buffers.empty(int(type.nbytes))
+        _draw(tensor, buffers.to_array(made, type), layout, self.mesh, transport().rank)
+        return made
 
     def own(self, piece: Any) -> Any:
         return piece
@@ -153,6 +176,18 @@ class OfDevices(Executor):
         array, own = buffers.to_array(value_of(tensor), tensor._type), engine().own_devices()
         ranks = sorted(self.mesh.devices)
         return engine().spread(self.mesh, [shard(array, layout, self.mesh, r) if r in own else None for r in ranks])
+
+    def drawn(self, tensor: Declared, layout: Sharding) -> base.Spread:
+        type, own = local_type(tensor._type, layout), engine().own_devices()
+
+        def part(rank: int) -> np.ndarray[Any, Any] | None:
+            if rank not in own:
+                return None
+            made = np.empty(static(type), type.dtype.numpy)
+            _draw(tensor, made, layout, self.mesh, rank)
+            return made
+
+        return engine().spread(self.mesh, [part(rank) for rank in sorted(self.mesh.devices)])
 
     def own(self, piece: base.Spread) -> Any:
         return buffers.from_array(piece.own())

@@ -13,26 +13,23 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mycel._src.compiler.ir.sharding.mesh import Mesh
-from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.transforms.partition import Sharding, local_type, whole
 from mycel._src.compiler.transport.current_transport import transport
 from mycel._src.engines import buffers
 from mycel._src.engines.base import Spread
 from mycel._src.foundation.python_runtime.reference_counts import ONE_OWNER
-from mycel._src.tensors.core import eager
-from mycel._src.tensors.core.parameter import Parameter
+from mycel._src.tensors.core.absent_values import value_later
+from mycel._src.tensors.core.parameter import Declared, Parameter
 from mycel._src.tensors.core.tensor import Tensor
 
-__all__ = ["GivenParts", "Held", "by_types", "gathered", "held", "hold", "keep_piece", "kept_piece", "whole_value"]
+__all__ = ["GivenParts", "Held", "gathered", "held", "hold", "keep_piece", "kept_piece", "whole_value"]
 
 
 class Held(NamedTuple):
@@ -84,66 +81,15 @@ def _joined(tensor: Tensor, own: Held) -> Any:
 _MOVED = (1 << 20) + 5  # the tag of values that a stage of a pipeline sends to others
 
 
-class _Local(threading.local):
-    by_types = False
-
-
-_local = _Local()
-
-
-@contextmanager
-def by_types() -> Iterator[None]:
-    """Leave the ranks' parts where they are when functions are staged as one graph in this block:
-    staging gets them when it uses a value, and not for asking whether there is one.
-    """
-    before, _local.by_types = _local.by_types, True
-    try:
-        yield
-    finally:
-        _local.by_types = before
-
-
-class _Later(buffers.Elsewhere):
-    """Stands for the buffer of a tensor, which is asked for its value when this is."""
-
-    __slots__ = ("tensor",)
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
-
-    def _found(self) -> Any:
-        with eager.use_context(None):
-            return self.tensor._buf
-
-    def array(self, type: TensorType) -> np.ndarray[Any, Any]:
-        return buffers.to_array(self._found(), type)
-
-    def number(self, type: TensorType) -> Any:
-        return buffers.number(self._found(), type)
-
-    def address(self) -> int:
-        return buffers.address(self._found())
-
-    def copied(self, type: TensorType) -> Any:
-        return buffers.copy(self._found(), type)
-
-    def is_own(self) -> bool:
-        return buffers.is_own(self._found())
-
-    def is_shared(self) -> bool:
-        return True
-
-
 class _Apart:
     __slots__ = ()
     _settled: type
 
     @property
     def _buf(self) -> Any:
-        if _local.by_types:
-            staging = eager.local.staging if eager.active else None
-            if staging is not None and not staging.is_live:
-                return _Later(self)  # type: ignore[arg-type]
+        later = value_later(self)  # type: ignore[arg-type]
+        if later is not None:
+            return later
         own = self.__dict__.get("_held")
         if own is not None:
             self._buf = _joined(self, own)  # type: ignore[arg-type]
@@ -178,9 +124,9 @@ class ApartParameter(_Apart, Parameter):
 
 
 _BUFFER: Any = Tensor.__dict__["_buf"]
-_CLASSES = {Tensor: ApartTensor, Parameter: ApartParameter}
-for _base, _class in _CLASSES.items():
-    _class.__name__ = _class.__qualname__ = _base.__name__
+_CLASSES: dict[type, type[_Apart]] = {Tensor: ApartTensor, Parameter: ApartParameter, Declared: ApartParameter}
+for _class in _CLASSES.values():
+    _class.__name__ = _class.__qualname__ = _class._settled.__name__
 
 
 def held(tensor: Tensor) -> Held | None:
@@ -218,7 +164,8 @@ def hold(tensor: Tensor, own: Held, lazily: bool = False) -> None:
     if kind in _CLASSES:
         object.__setattr__(tensor, "__class__", _CLASSES[kind])
     _BUFFER.__set__(tensor, None)
-    tensor.__dict__.pop("_pieces", None)
+    for name in ("_pieces", "init", "reserved"):
+        tensor.__dict__.pop(name, None)
     tensor.__dict__["_held"] = own
 
 
@@ -237,7 +184,7 @@ def keep_piece(tensor: Tensor, place: Hashable, piece: Any, program: Any) -> Non
     It is not kept where others than the tensor refer to the value's buffer.
     """
     kind = type(tensor)
-    if kind not in (*_CLASSES, *_CLASSES.values()) or held(tensor) is not None:
+    if kind not in (*_CLASSES, *_CLASSES.values()) or kind is Declared or held(tensor) is not None:
         return
     buffer = _BUFFER.__get__(tensor)
     if sys.getrefcount(buffer) > ONE_OWNER or not buffers.is_own(buffer) or buffers.is_shared(buffer):

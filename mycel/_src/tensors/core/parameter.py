@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,11 +16,13 @@ from mycel._src.engines import buffers
 from mycel._src.foundation import arguments
 from mycel._src.foundation import dtype as D
 from mycel._src.foundation.settings.ignored_settings import asked_for_host
+from mycel._src.foundation.settings.parallel_settings import current
 from mycel._src.tensors.core import eager, views
+from mycel._src.tensors.core.absent_values import value_later
 from mycel._src.tensors.core.parameter_parallelism import Mark, fusion, is_flag, sizes, whole_number
 from mycel._src.tensors.core.tensor import Tensor
 
-__all__ = ["Parameter", "ParameterTuple", "no_init_parameters", "put_aside", "types_only"]
+__all__ = ["Declared", "Parameter", "ParameterTuple", "Reserved", "no_init_parameters", "put_aside", "types_only"]
 
 _counter = itertools.count()
 _local = threading.local()
@@ -31,13 +33,27 @@ _MARKS = (
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
-class _Initializers:
-    """The function that declares a tensor by an initializer's name or object.
+class Reserved(Protocol):
+    """The values of a declared tensor, which are the same whenever they are drawn."""
 
-    `mycel.common.initializer` puts its own here.
+    def fill(self, array: np.ndarray[Any, Any]) -> None:
+        """Draw all values."""
+
+    def fill_part(
+        self, part: np.ndarray[Any, Any], shape: Sequence[int], places: Sequence[np.ndarray[Any, Any] | None]
+    ) -> None:
+        """Draw the values of a part of a tensor of `shape`: those at `places`, the numbers along
+        each axis in ascending order, or None for all.
+        """
+
+
+class _Initializers:
+    """What `mycel.common.initializer` puts here: how a tensor is declared by an initializer's name
+    or object, and how values to draw later are reserved, where the initializer can do it.
     """
 
     make: Callable[..., Tensor]
+    reserve: Callable[[Any], Reserved | None]
 
 
 initializers = _Initializers()
@@ -79,11 +95,7 @@ class Parameter(Tensor):
             self._buf = None if default_input._buf is None else buffers.copy(default_input._buf, default_input._type)
             init = default_input.__dict__.get("init")
             if init is not None:
-                self.__dict__["init"] = init
-                if getattr(_local, "declares_only", False):
-                    self.__class__ = _Declared
-                else:
-                    self.init_data()
+                self._take_initializer(init, default_input.__dict__.get("reserved"))
             elif self._buf is None:
                 raise ValueError("Parameter: the tensor given has no value and no initializer")
         else:
@@ -119,6 +131,21 @@ class Parameter(Tensor):
         attributes["is_init"] = True
         attributes["sliced"] = False
         attributes["unique"] = False
+
+    def _take_initializer(self, init: Any, reserved: Reserved | None) -> None:
+        """Take an initializer, which draws the values now, or where parameters are only declared,
+        when they are needed.
+        """
+        self.__dict__["init"] = init
+        only_declared = getattr(_local, "declares_only", False)
+        if only_declared or current().dividing is not None:
+            reserved = reserved or initializers.reserve(init)
+            if reserved is not None:
+                self.__dict__["reserved"] = reserved
+        if only_declared or reserved is not None:
+            self.__class__ = Declared
+        else:
+            self.init_data()
 
     name: str = ""
     has_name: bool
@@ -195,12 +222,15 @@ class Parameter(Tensor):
         Its values are copied, or drawn by `init`, an initializer or its name.
         """
         if isinstance(init, str) and init == "same":
-            value: Any = Tensor(self)
+            value: Any = self._same_value()
         else:
             value = initializers.make(init, self.shape, self.dtype)
         made = Parameter(value, self.name, self.requires_grad, self.layerwise_parallel, self.parallel_optimizer)
         made.__dict__["has_name"] = self.__dict__["has_name"]
         return made
+
+    def _same_value(self) -> Tensor:
+        return Tensor(self)
 
     def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
         """Take a copy of new values, converted to the parameter's type.
@@ -282,10 +312,11 @@ class _NoValues:
 _NO_VALUES = _NoValues()
 
 
-class _Declared(Parameter):
+class Declared(Parameter):
     """A parameter whose values its initializer draws when they are first read.
 
-    Once it has values, drawn or assigned, its class is `Parameter`.
+    Once it has values, drawn or assigned, its class is `Parameter`. What is `reserved` draws the
+    same values at any time, and a part of them by itself.
     """
 
     __slots__ = ()
@@ -294,14 +325,24 @@ class _Declared(Parameter):
     def _buf(self) -> Any:
         if getattr(_local, "types_only", False):
             return _NO_VALUES
+        later = value_later(self, drawn=False)
+        if later is not None:
+            return later
         self.init_data()
         return self._buf
 
     @_buf.setter
     def _buf(self, buffer: Any) -> None:
         self.__dict__.pop("init", None)
+        self.__dict__.pop("reserved", None)
         self.__class__ = Parameter  # type: ignore[assignment]
         _BUFFER.__set__(self, buffer)
+
+    @property
+    def reserved(self) -> Reserved | None:
+        """What draws the values, wherever and whenever it does; None where only `init` does."""
+        found: Reserved | None = self.__dict__.get("reserved")
+        return found
 
     @property
     def has_init(self) -> bool:
@@ -313,10 +354,26 @@ class _Declared(Parameter):
         self.__class__ = Parameter  # type: ignore[assignment]
         return self.init_data(layout, set_sliced)
 
+    def _same_value(self) -> Tensor:
+        if self.reserved is None:
+            return Tensor(self)
+        made = Tensor(shape=self.shape, dtype=self.dtype, init=self.__dict__["init"])
+        made.__dict__["reserved"] = self.reserved
+        return made
+
+    def set_dtype(self, dtype: Any) -> Parameter:
+        """Take another element type, and return the parameter."""
+        new = D.from_any(dtype)
+        if self.reserved is not None and all(d.is_floating and d is not D.float64 for d in (self.dtype, new)):
+            # The values are drawn as float32 for each of these types.
+            self._type = tensor_type(self._type.shape, new)
+            return self
+        return super().set_dtype(dtype)
+
 
 def put_aside(parameter: Parameter) -> None:
     """Let ``init`` fill a parameter that has no buffer when its values are first read."""
-    parameter.__class__ = _Declared
+    parameter.__class__ = Declared
 
 
 @contextmanager

@@ -385,9 +385,11 @@ class Tensor(TensorMethods):
         array = buffers.to_array(made, self._type)
         if not type(init).__dict__.get("fills"):
             array[...] = 0
-        init(array)
+        reserved = self.__dict__.get("reserved")
+        (init if reserved is None else reserved.fill)(array)
         self._buf = made
-        self.__dict__.pop("init")
+        self.__dict__.pop("init", None)
+        self.__dict__.pop("reserved", None)
         return self
 
     @staticmethod

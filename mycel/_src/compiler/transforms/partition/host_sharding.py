@@ -7,6 +7,7 @@ copies of its last index, and takes the rank's share. So padding holds numbers t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,21 @@ def shard(array: Array, layout: Sharding, mesh: Mesh, rank: int) -> Array:
         shape = (*array.shape[: part.axis], before * part.length * after, *array.shape[part.axis + 1 :])
         array, done = taken.reshape(shape), (*done, part)
     return np.array(array, copy=True, order="C")
+
+
+def places_of(shape: Sequence[int], layout: Sharding, mesh: Mesh, rank: int) -> list[Array | None]:
+    """Return which elements of an array of `shape` a rank has, along each axis; None for all.
+
+    >>> from mycel._src.compiler.transforms.partition import sharding
+    >>> mesh = Mesh((2,), ("x",))
+    >>> places_of((3, 4), sharding(mesh, (3, 4), (None, "x")), mesh, 1)
+    [None, array([2, 3])]
+    """
+    found: list[Array | None] = []
+    for axis, size in enumerate(shape):
+        own = tuple([replace(part, axis=0) for part in layout.parts if part.axis == axis])
+        found.append(shard(np.arange(size), Sharding(own), mesh, rank) if own else None)
+    return found
 
 
 def whole(parts: Sequence[Array], layout: Sharding, mesh: Mesh) -> Array:
