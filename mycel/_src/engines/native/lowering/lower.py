@@ -3,8 +3,9 @@
 1. Fusion chooses groups of nodes and the order of groups and single nodes (`fusion`,
    `group_merging`, `fusion_recompute`).
 2. Steps are added: a kernel for each group (`fused_group_nest`), calls of the dense library
-   (`dense_steps`), and special steps of some primitives (`step_rules`). `step_builder` chooses the
-   places of values. A node that the native engine has no code for runs in the reference engine.
+   (`dense_steps`), both by blocks of rows for large products (`blocked_products`), and special
+   steps of some primitives (`step_rules`). `step_builder` chooses the places of values. A node that
+   the native engine has no code for runs in the reference engine.
 
 Nodes were expanded before (`expand`). Each buffer lives from its first to its last step, by which
 the arena is planned.
@@ -12,9 +13,10 @@ the arena is planned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 
 from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.engines.native.lowering.blocked_products import blocked_products
 from mycel._src.engines.native.lowering.fused_group_nest import group_step
 from mycel._src.engines.native.lowering.fusion import Fusion, Unit
 from mycel._src.engines.native.lowering.fusion_recompute import choose
@@ -30,23 +32,27 @@ __all__ = ["lower", "lower_explained"]
 
 
 @timed("lowering", lambda graph, *_: graph.name)
-def lower(graph: Graph, replaced: Iterable[int] = (), added: Callable[[Step], object] | None = None) -> Lowered:
+def lower(
+    graph: Graph, aliases: Mapping[int, int] | None = None, added: Callable[[Step], object] | None = None
+) -> Lowered:
     """Return the steps that compute a graph.
 
-    `replaced` are the numbers of the inputs whose memory receives results. `added` is called with
+    `aliases` maps outputs to the inputs whose memory receives them. `added` is called with
     each step as soon as there is one. With symbolic sizes, decisions with a hint for each symbol
     must be in force.
     """
-    return lower_explained(graph, replaced, added)[0].lowered
+    return lower_explained(graph, aliases, added)[0].lowered
 
 
 def lower_explained(
-    graph: Graph, replaced: Iterable[int] = (), added: Callable[[Step], object] | None = None
+    graph: Graph, aliases: Mapping[int, int] | None = None, added: Callable[[Step], object] | None = None
 ) -> tuple[StepBuilder, Fusion]:
     """Lower a graph as `lower` does; return the builder, which has the steps, and the fusion."""
     steps = StepBuilder(graph, _lower_into)
     steps.added = added
-    steps.own.update(graph.inputs[i] for i in replaced)
+    for output, i in (aliases or {}).items():
+        steps.own.add(graph.inputs[i])
+        steps.over[graph.outputs[output]] = graph.inputs[i]
     return steps, _lower_into(steps)
 
 
@@ -59,9 +65,14 @@ def _lower_into(steps: StepBuilder) -> Fusion:
         fusion.merge_siblings()
     order = fusion.ordered()
     steps.last_readers = fusion.last_readers(order)
+    blocked = blocked_products(fusion, steps, order)
+    later = {product for group in blocked.values() for product in group.products}
     for number, unit in enumerate(order):
         steps.unit = number
-        _add_unit(fusion, steps, unit)
+        if unit.number in blocked:
+            blocked[unit.number].add(fusion, steps)
+        elif unit.node not in later:
+            _add_unit(fusion, steps, unit)
     steps.finish()
     return fusion
 

@@ -117,7 +117,7 @@ class Template:
         self.making: Making | None = Making() if making is None else making
         self.objects: dict[bytes, bytes] | None = None
         try:
-            self.arrange(graph, aliases, lower(graph, aliases.values(), self.making.begin))
+            self.arrange(graph, aliases, lower(graph, aliases, self.making.begin))
             self.kernels = [kernel for s in self.all_steps if (kernel := self.making.begin(s)) is not None]
             self.bodies = {
                 id(s): Template(s.data.graph, {}, True)
@@ -161,7 +161,7 @@ class Template:
         `lowered` are its steps where they are known. No code is made.
         """
         self.graph, self.aliases = graph, aliases
-        self.lowered: Lowered = lowered or lower(graph, aliases.values())
+        self.lowered: Lowered = lowered or lower(graph, aliases)
         self.steps = self.ordered(aliases)
         self.final_places(self.steps, aliases)
         found: list[list[Step]] = []

@@ -38,7 +38,7 @@ def account(graph: Graph, aliases: Mapping[int, int] | None = None) -> Account:
     """Return the account of the program of a graph of static types."""
     opened = prepared(graph)
     aliases = dict(aliases or {})
-    steps, fusion = lower_explained(opened, aliases.values())
+    steps, fusion = lower_explained(opened, aliases)
     template = Template.__new__(Template)
     template.arrange(opened, aliases, steps.lowered)
     reasons = _Reasons(steps, fusion, template)

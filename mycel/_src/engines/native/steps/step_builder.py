@@ -61,6 +61,8 @@ class StepBuilder:
         self.tapes: dict[Node, Tape] = {}
         self.own: set[Node] = set()
         self.last_readers: dict[Node, int] = {}
+        # The input whose memory a result is to be in, by the result.
+        self.over: dict[Node, Node] = {}
         self.unit = 0
         self.relaid: dict[Hashable, tuple[View, View]] = {}
         self._lower = lower
@@ -70,6 +72,8 @@ class StepBuilder:
         self._joined = {} if target().threads else joined_parts(graph)
         self._wholes: dict[Node, View] = {}
         self._is_nested = operands is not None
+        # The places that were chosen for results of a graph over slices.
+        self._slices: dict[Node, View] = {}
         # Who is told of each step.
         self.added: Callable[[Step], object] | None = None if outer is None else outer.added
         for user in graph.nodes:
@@ -103,6 +107,18 @@ class StepBuilder:
         inner.own.update(i for i, v in zip(graph.inputs, operands) if id(v.buffer) in buffers)
         self._lower(inner)
         return inner
+
+    def over_slices(self, graph: Graph, operands: list[View], into: Sequence[View]) -> None:
+        """Add the steps of a small graph over parts of the memory of this one, whose results go
+        `into` parts of it.
+        """
+        inner = StepBuilder(graph, self._lower, operands, self)
+        inner._slices.update(zip(graph.outputs, into))
+        self._lower(inner)
+        for output, place in zip(graph.outputs, into):
+            assert inner.views[output] is place, "a result is not in its place"
+        # Who is told of steps has heard of these.
+        self.lowered.steps.extend(inner.lowered.steps)
 
     def finish(self) -> None:
         """Set the places of the graph's outputs; those of the outermost graph are contiguous."""
@@ -205,10 +221,13 @@ class StepBuilder:
         return found
 
     def part(self, node: Node, like: Sequence[DimLike]) -> View | None:
-        """Return the memory of a value inside of a concatenation; None where it has its own.
+        """Return the memory of a value inside of a concatenation, or the part of a value that it
+        is; None where it has its own.
 
         Its axes should lie in the order of the strides `like`, and may lie in another.
         """
+        if node in self._slices:
+            return self._slices[node]
         if node not in self._joined:
             return None
         user, start = self._joined[node]

@@ -1,0 +1,183 @@
+"""Large products that one element-wise group reads, computed and read a block of rows at a time.
+
+The gradient of a large weight is read once, by the optimizer's update of that weight. So it need
+not be in memory as a whole: a block of its rows is computed, and the group goes over the same rows
+of all that it reads and writes while the block is in a cache. An input that a result of the group
+replaces is overwritten where it lies; nothing reads it later.
+
+The steps of a block are those of a small graph of its own, lowered over slices of the operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import TensorType
+from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.engines.native.kernels.strided_view import View
+from mycel._src.engines.native.llvm.target import target
+from mycel._src.engines.native.lowering.fusion import Fusion, Unit
+from mycel._src.engines.native.steps.step_builder import StepBuilder, new_target
+from mycel._src.engines.native.steps.view_rules import NUMBERS, is_index, root_of
+
+__all__ = ["Blocked", "blocked_products"]
+
+# From how many bytes on a product is not kept as a whole, and how many a block has, about.
+LEAST = 32 << 20
+BLOCK = 8 << 20
+# Rows of a block are a multiple of this, but for those of the last one.
+ROWS = 64
+
+
+@dataclass
+class Blocked:
+    """A group and the products that are computed with it."""
+
+    group: Unit
+    products: list[Node] = field(default_factory=list)
+
+    def add(self, fusion: Fusion, steps: StepBuilder) -> None:
+        """Add the steps of all blocks, and set the places of the group's results."""
+        stored = [node for node in self.group.members if node in fusion.stored]
+        places = [_place(steps, node) for node in stored]
+        operands = self._operands()
+        assert self.group.domain is not None
+        rows, columns = (int(d) for d in self.group.domain.shape)
+        width = columns * self.products[0].dtype.itemsize
+        length = max(BLOCK // width // ROWS, 1) * ROWS
+        right = {m.inputs[1] for m in self.products}
+        views = [steps.view(node) for node in operands]
+        graphs: dict[int, Graph] = {}
+        for first in range(0, rows, length):
+            count = min(length, rows - first)
+            if count not in graphs:
+                graphs[count] = self._graph(operands, stored, count)
+            given = [v if i in right else _rows(v, rows, first, count) for i, v in zip(operands, views)]
+            into = [_rows(v, rows, first, count) for v in places]
+            steps.over_slices(graphs[count], given, into)
+        for node, place in zip(stored, places):
+            steps.bind(node, [place])
+
+    def _operands(self) -> list[Node]:
+        """Return what the group and its products read from memory."""
+        found: dict[Node, None] = {}
+        for node in [*self.products, *self.group.members]:
+            for i in node.inputs:
+                if i not in self.group.members and i not in self.products and not _is_number(i):
+                    found[i] = None
+        return list(found)
+
+    def _graph(self, operands: Sequence[Node], stored: Sequence[Node], count: int) -> Graph:
+        """Return the graph of a block of `count` rows."""
+        assert self.group.domain is not None
+        rows = self.group.domain.shape[0]
+        right = {m.inputs[1] for m in self.products}
+        inputs = [
+            input_node(i.type.with_shape((count, *i.type.shape[1:])) if _is_cut(i, rows) and i not in right else i.type)
+            for i in operands
+        ]
+        made: dict[Node, Node] = dict(zip(operands, inputs))
+        for node in [*self.products, *self.group.members]:
+            assert node.prim is not None
+            made[node] = node.prim(*[made.get(i, i) for i in node.inputs], **node.params)
+        return Graph(inputs, [made[node] for node in stored], "rows of a product")
+
+
+def blocked_products(fusion: Fusion, steps: StepBuilder, order: Sequence[Unit]) -> dict[int, Blocked]:
+    """Return the groups that are to be computed by blocks of rows with the products that only they
+    read, by the number of the group's unit.
+    """
+    found: dict[int, Blocked] = {}
+    if not target().threads:
+        return found
+    large = [u.node for u in order if u.node is not None and _is_large(u.node) and u.node not in fusion.results]
+    if not large:
+        return found
+    readers = _readers(fusion, order)
+    for node in large:
+        units = readers.get(node, [])
+        if len(units) == 1 and units[0].domain is not None:
+            found.setdefault(units[0].number, Blocked(units[0])).products.append(node)
+    return {number: b for number, b in found.items() if _suits(fusion, steps, b)}
+
+
+def _is_large(node: Node) -> bool:
+    kind = node.type
+    return (
+        node.prim is matmul
+        and isinstance(kind, TensorType)
+        and kind.rank == 2
+        and kind.is_static
+        and (int(kind.nbytes) >= LEAST)
+    )
+
+
+def _readers(fusion: Fusion, order: Sequence[Unit]) -> dict[Node, list[Unit]]:
+    """Return the units that read each value, also where they compute something again for it."""
+    found: dict[Node, list[Unit]] = {}
+    for unit in order:
+        pending, seen = list(unit.members) or ([] if unit.node is None else [unit.node]), set()
+        while pending:
+            for i in pending.pop().inputs:
+                root = root_of(i)
+                if root in seen:
+                    continue
+                seen.add(root)
+                found.setdefault(root, []).append(unit)
+                if root in fusion.again:
+                    pending.append(root)
+    return found
+
+
+def _suits(fusion: Fusion, steps: StepBuilder, blocked: Blocked) -> bool:
+    """Return whether each row of a group's results depends on that row of what it reads alone."""
+    group, products = blocked.group, blocked.products
+    domain = group.domain
+    assert domain is not None
+    if domain.axes or domain.kind != "map" or any(m.type.shape != domain.shape for m in products):
+        return False
+    full, members = domain.full_position(), group.members
+    for node, position in members.items():
+        if node.prim is None or not node.prim.elementwise or node.type.shape != domain.shape or position != full:
+            return False
+        for i in node.inputs:
+            if i in members or i in products or _is_number(i):
+                continue
+            root = root_of(i)
+            if root in members or root in products or root in fusion.again or is_index(i) or root.op in NUMBERS:
+                return False
+            if not _is_cut(i, domain.shape[0]) and i.type.rank == len(domain.shape) and i.type.shape[0] != 1:
+                return False
+    # The right factor of a product is read as a whole.
+    left = {i for m in products for i in m.inputs[:1]} | {i for node in members for i in node.inputs}
+    if any(m.inputs[1] in left for m in products):
+        return False
+    # What products read is read later than it would be, and nothing may have taken its place.
+    return not any(root_of(i) in steps.own for m in products for i in m.inputs)
+
+
+def _is_number(node: Node) -> bool:
+    return node.is_constant and node.value.size == 1
+
+
+def _is_cut(node: Node, rows: object) -> bool:
+    """Return whether a block has only some rows of an operand."""
+    return node.type.rank == 2 and node.type.shape[0] == rows and rows != 1
+
+
+def _rows(view: View, rows: int, first: int, count: int) -> View:
+    """Return some rows of the place of a value; all of one that has not as many."""
+    if len(view.shape) != 2 or view.shape[0] != rows:
+        return view
+    return View(view.buffer, (count, view.shape[1]), view.strides, view.offset + first * view.strides[0])
+
+
+def _place(steps: StepBuilder, node: Node) -> View:
+    """Return where a result of a group is to be: in the input that it replaces, if that is free."""
+    source = steps.over.get(node)
+    if source is None or source in steps.results or steps.last_readers.get(source, 0) > steps.unit:
+        return new_target(node)
+    view = steps.view(source)
+    return view if view.is_row_major() and source.type == node.type else new_target(node)

@@ -1,0 +1,149 @@
+"""Large products that an element-wise group reads are computed by blocks of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.prims import elementwise as E
+from mycel._src.compiler.prims import reduce as R
+from mycel._src.compiler.prims import shape as S
+from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.engines import buffers
+from mycel._src.engines.native.lowering import blocked_products
+from mycel._src.engines.native.lowering.lower import lower
+from mycel._src.engines.native.onednn.dense_call import DenseCall
+from mycel._src.engines.native.program.program import build
+from mycel._src.engines.reference.evaluation import evaluate
+from mycel._src.foundation import dtype as D
+
+ROWS, COLUMNS, COMMON = 200, 96, 5
+SHAPES = {
+    "w": (ROWS, COLUMNS),
+    "v": (ROWS, COLUMNS),
+    "u": (ROWS, COLUMNS),
+    "row": (1, COLUMNS),
+    "vector": (COLUMNS,),
+    "column": (ROWS, 1),
+    "number": (),
+    "a": (ROWS, COMMON),
+    "at": (COMMON, ROWS),
+    "b": (COMMON, COLUMNS),
+    "wt": (COLUMNS, ROWS),
+}
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take products of this size for large ones."""
+    monkeypatch.setattr(blocked_products, "LEAST", ROWS * COLUMNS * 4)
+    monkeypatch.setattr(blocked_products, "BLOCK", 64 * COLUMNS * 4)
+
+
+class Made:
+    """A graph that is being made, of the inputs that it names."""
+
+    def __init__(self) -> None:
+        self.inputs: dict[str, Node] = {}
+
+    def __getattr__(self, name: str) -> Node:
+        return self.inputs.setdefault(name, input_node(tensor_type(SHAPES[name], D.float32), name))
+
+    def gradient(self) -> Node:
+        return matmul(S.transpose(self.at, (1, 0)), self.b)
+
+
+def momentum(m: Made) -> tuple[list[Node], dict[int, str]]:
+    state = E.add(E.mul(m.v, 0.9), m.gradient())
+    return [E.sub(m.w, E.mul(state, m.number)), state], {0: "w", 1: "v"}
+
+
+def without_aliases(m: Made) -> tuple[list[Node], dict[int, str]]:
+    return momentum(m)[0], {}
+
+
+def half_aliased(m: Made) -> tuple[list[Node], dict[int, str]]:
+    return momentum(m)[0], {1: "v"}
+
+
+def crossed(m: Made) -> tuple[list[Node], dict[int, str]]:
+    return momentum(m)[0], {0: "v", 1: "w"}
+
+
+def all_operands(m: Made) -> tuple[list[Node], dict[int, str]]:
+    sums = E.mul(E.mul(E.add(E.mul(m.gradient(), m.row), m.vector), m.column), m.number)
+    wide = S.broadcast_to(m.column, (ROWS, COLUMNS))
+    return [E.add(E.tanh(sums), E.mul(wide, S.transpose(m.wt, (1, 0))))], {}
+
+
+def two_products(m: Made) -> tuple[list[Node], dict[int, str]]:
+    g, h = m.gradient(), matmul(m.a, m.b)
+    state = E.add(m.v, E.mul(g, h))
+    return [E.sub(m.w, state), state], {0: "w", 1: "v"}
+
+
+def several_updates(m: Made) -> tuple[list[Node], dict[int, str]]:
+    g, h = m.gradient(), E.tanh(matmul(m.a, m.b))
+    return [E.sub(m.w, g), E.add(m.v, h), E.mul(m.u, 2.0)], {0: "w", 1: "v", 2: "u"}
+
+
+def read_later(m: Made) -> tuple[list[Node], dict[int, str]]:
+    (w, state), aliases = momentum(m)
+    return [w, state, R.reduce_sum(E.exp(m.w), axes=(0,), keepdims=False)], aliases
+
+
+def product_wanted(m: Made) -> tuple[list[Node], dict[int, str]]:
+    g = m.gradient()
+    return [E.sub(m.w, g), g], {0: "w"}
+
+
+def norm_wanted(m: Made) -> tuple[list[Node], dict[int, str]]:
+    g = m.gradient()
+    norm = E.sqrt(R.reduce_sum(E.mul(g, g), axes=(0, 1), keepdims=False))
+    return [E.sub(m.w, E.div(g, norm))], {0: "w"}
+
+
+def turned(m: Made) -> tuple[list[Node], dict[int, str]]:
+    return [E.add(S.transpose(m.gradient(), (1, 0)), m.wt)], {}
+
+
+def factor_replaced(m: Made) -> tuple[list[Node], dict[int, str]]:
+    return [E.sub(m.w, m.gradient()), E.mul(m.b, 2.0)], {0: "w", 1: "b"}
+
+
+def factor_is_operand(m: Made) -> tuple[list[Node], dict[int, str]]:
+    return [E.add(matmul(m.w, matmul(S.transpose(m.v, (1, 0)), m.u)), m.w)], {0: "w"}
+
+
+BLOCKED = [momentum, without_aliases, half_aliased, crossed, all_operands, two_products, several_updates, read_later]
+WHOLE = [product_wanted, norm_wanted, turned, factor_replaced, factor_is_operand]
+
+
+@pytest.mark.parametrize("case", [*BLOCKED, *WHOLE], ids=lambda case: case.__name__)
+def test_results_are_those_of_the_reference(case: Any) -> None:
+    made = Made()
+    outputs, replaced = case(made)
+    graph, names = Graph(list(made.inputs.values()), outputs), list(made.inputs)
+    aliases = {output: names.index(name) for output, name in replaced.items()}
+    rng = np.random.default_rng(1)
+    arrays = [rng.uniform(-1, 1, SHAPES[name]).astype(np.float32) for name in names]
+    want = evaluate(graph, arrays)
+    products = [s for s in lower(graph, aliases).steps if isinstance(s.data, DenseCall)]
+    sizes = {tuple(s.data.node.type.shape) for s in products}
+    assert ((64, COLUMNS) in sizes and (ROWS % 64, COLUMNS) in sizes) == (case in BLOCKED)
+    given = [buffers.from_array(a) for a in arrays]
+    found = build(graph, aliases).entry(*given)
+    for number, (value, expected, kind) in enumerate(
+        zip(found if isinstance(found, tuple) else (found,), want, graph.output_types)
+    ):
+        got = buffers.to_array(value, kind)
+        np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-5)
+        if number in aliases:
+            np.testing.assert_array_equal(buffers.to_array(given[aliases[number]], kind), got)
+    for name, array, buffer in zip(names, arrays, given):
+        if name not in replaced.values():
+            np.testing.assert_array_equal(buffers.to_array(buffer, tensor_type(SHAPES[name], D.float32)), array)
