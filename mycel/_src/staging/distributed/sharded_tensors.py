@@ -20,10 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mycel._src.compiler.ir.sharding.mesh import Mesh
-from mycel._src.compiler.transforms.partition import Sharding, local_type, whole
+from mycel._src.compiler.transforms.partition import Sharding, joined, local_type, whole
+from mycel._src.compiler.transforms.partition.tensor_sharding import static
 from mycel._src.compiler.transport.current_transport import transport
 from mycel._src.engines import buffers
 from mycel._src.engines.base import Spread
+from mycel._src.foundation.errors import ShapeError
 from mycel._src.foundation.python_runtime.reference_counts import ONE_OWNER
 from mycel._src.tensors.core.absent_values import value_later
 from mycel._src.tensors.core.parameter import Declared, Parameter
@@ -54,7 +56,8 @@ class Held(NamedTuple):
         return self.layout.is_whole and self.homes == self.groups
 
 
-def _gathered(tensor: Tensor, own: Held) -> np.ndarray[Any, Any]:
+def _gathered(tensor: Tensor, own: Held, into: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
+    """Return all of a tensor's value, in the array `into` if one is given."""
     mesh = own.mesh
     if own.piece is None:
         place = mesh.devices.index(transport().rank)
@@ -64,8 +67,7 @@ def _gathered(tensor: Tensor, own: Held) -> np.ndarray[Any, Any]:
             return np.asarray(own.piece.own())
         value = gathered(own.piece, own.layout, mesh)
     else:
-        part = buffers.to_array(own.piece, local_type(tensor._type, own.layout))
-        value = whole(transport().all_gather_list(part, mesh.devices), own.layout, mesh)
+        value = _of_ranks(tensor, own, into)
     if own.homes and not own.copies and mesh == own.homes[0]:
         place = mesh.devices.index(transport().rank)
         for other in own.groups:
@@ -74,8 +76,30 @@ def _gathered(tensor: Tensor, own: Held) -> np.ndarray[Any, Any]:
     return value
 
 
+# What ranks exchange at once of a tensor: at most so many bytes of all, and a share of a large one.
+_LEAST, _MOST, _SHARE = 1 << 20, 1 << 23, 32
+
+
+def _of_ranks(tensor: Tensor, own: Held, into: np.ndarray[Any, Any] | None) -> np.ndarray[Any, Any]:
+    """Return all of a tensor's value from the parts of ranks, which exchange it block by block, so
+    that there is little more than the value.
+    """
+    part = buffers.to_array(own.piece, local_type(tensor._type, own.layout))
+    made = np.empty(static(tensor._type), part.dtype) if into is None else into
+    if own.layout.pending:
+        raise ShapeError(f"parts laid out as {own.layout} are no whole tensor yet")
+    most = min(_MOST, max(_LEAST, made.nbytes // _SHARE)) // (own.mesh.size * part.itemsize)
+    devices = own.mesh.devices
+    joined(made, own.layout, own.mesh, max(1, most), lambda at: transport().all_gather_list(part[at], devices))
+    return made
+
+
 def _joined(tensor: Tensor, own: Held) -> Any:
-    return buffers.from_array(_gathered(tensor, own))
+    if own.piece is None or isinstance(own.piece, Spread):
+        return buffers.from_array(_gathered(tensor, own))
+    made = buffers.empty(int(tensor._type.nbytes))
+    _gathered(tensor, own, buffers.to_array(made, tensor._type))
+    return made
 
 
 _MOVED = (1 << 20) + 5  # the tag of values that a stage of a pipeline sends to others

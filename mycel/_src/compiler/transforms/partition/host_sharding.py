@@ -2,21 +2,28 @@
 
 A division reshapes an axis to the stretches before, of and after the part, pads the middle one with
 copies of its last index, and takes the rank's share. So padding holds numbers that the array has.
+Axes are divided one by one, so a part is what lies at certain places along each of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mycel._src.compiler.ir.sharding.mesh import Mesh
-from mycel._src.compiler.transforms.partition.tensor_sharding import Part, Sharding, view_of
+from mycel._src.compiler.transforms.partition.tensor_sharding import (
+    Part,
+    Sharding,
+    local_shape,
+    view_of,
+)
 from mycel._src.foundation.errors import ShapeError
 
-__all__ = ["shard", "whole"]
+__all__ = ["blocks", "joined", "places_of", "shard", "whole"]
 
 Array = np.ndarray[Any, Any]
 
@@ -58,6 +65,85 @@ def places_of(shape: Sequence[int], layout: Sharding, mesh: Mesh, rank: int) -> 
     return found
 
 
+def blocks(shape: Sequence[int], most: int) -> Iterator[tuple[slice, ...]]:
+    """Yield the slices of an array of `shape`, in row-major order, that cut it into blocks of at
+    most `most` elements.
+
+    >>> [[(s.start, s.stop) for s in block] for block in blocks((2, 5), 3)]
+    [[(0, 1), (0, 3)], [(0, 1), (3, 5)], [(1, 2), (0, 3)], [(1, 2), (3, 5)]]
+    """
+    if not shape:
+        yield ()
+        return
+    size, inner = shape[0], math.prod(shape[1:])
+    step = max(1, most // max(1, inner))
+    for start in range(0, size, step):
+        own = slice(start, min(size, start + step))
+        for rest in blocks(shape[1:], most) if inner > most else [tuple([slice(0, n) for n in shape[1:]])]:
+            yield (own, *rest)
+
+
+def _owned(size: int, parts: Sequence[Part], mesh: Mesh, rank: int) -> Array:
+    """Return the places along an axis of `size` that a rank has, with -1 for padding."""
+    found: Array = np.arange(size)
+    done: tuple[Part, ...] = ()
+    for part in parts:
+        before, after = view_of(part, Sharding(done))
+        split = found.reshape(before, part.size, after)
+        first = mesh.position(rank, part.mesh_axes) * part.length
+        own = np.arange(first, first + part.length)
+        taken = np.where((own < part.size)[:, None], np.take(split, np.minimum(own, part.size - 1), axis=1), -1)
+        found, done = taken.reshape(-1), (*done, part)
+    return found
+
+
+def _stretch(places: Array) -> tuple[Any, Any]:
+    """Return what selects the places that are no padding: of the part, and of the whole axis."""
+    there = np.flatnonzero(places >= 0)
+    own = places[there]
+    step = int(own[1] - own[0]) if len(own) > 1 else 1
+    if not len(own):
+        return slice(0, 0), slice(0, 0)
+    if step < 1 or (np.diff(own) != step).any() or (np.diff(there) != 1).any():
+        return there, own
+    return slice(int(there[0]), int(there[-1]) + 1), slice(int(own[0]), int(own[-1]) + 1, step)
+
+
+def _put(made: Array, part: Array, places: Sequence[Array]) -> None:
+    """Write a part into the whole, without its padding."""
+    chosen = [_stretch(own) for own in places]
+    if all(isinstance(own, slice) for own, _ in chosen):
+        made[tuple([goal for _, goal in chosen])] = part[tuple([own for own, _ in chosen])]
+    else:
+        sizes = zip(part.shape, made.shape)
+        lists = [(np.arange(n)[own], np.arange(m)[goal]) for (own, goal), (n, m) in zip(chosen, sizes)]
+        made[np.ix_(*[goal for _, goal in lists])] = part[np.ix_(*[own for own, _ in lists])]
+
+
+def joined(made: Array, layout: Sharding, mesh: Mesh, most: int, gather: Callable[[tuple[slice, ...]], Any]) -> None:
+    """Fill an array from the parts that the devices of a mesh have of it, block by block.
+
+    `gather` is called with the slices of each block of at most `most` elements of a part, in the
+    same order on all ranks, and returns what the devices have there, in the order of
+    `mesh.devices`. Of ranks that have the same elements the first is believed.
+    """
+    shape = local_shape(made.shape, layout)
+    holders: dict[tuple[int, ...], int] = {}
+    for number, rank in enumerate(mesh.devices):
+        holders.setdefault(tuple([mesh.position(rank, part.mesh_axes) for part in layout.parts]), number)
+    places = {
+        number: [
+            _owned(size, [replace(p, axis=0) for p in layout.parts if p.axis == axis], mesh, mesh.devices[number])
+            for axis, size in enumerate(made.shape)
+        ]
+        for number in holders.values()
+    }
+    for block in blocks(shape, most):
+        found = gather(block)
+        for number, own in places.items():
+            _put(made, found[number], [of_axis[s] for of_axis, s in zip(own, block)])
+
+
 def whole(parts: Sequence[Array], layout: Sharding, mesh: Mesh) -> Array:
     """Return the array whose parts the ranks have, without their padding.
 
@@ -73,18 +159,9 @@ def whole(parts: Sequence[Array], layout: Sharding, mesh: Mesh) -> Array:
     """
     if len(parts) != mesh.size or layout.pending:
         raise ShapeError(f"{len(parts)} parts laid out as {layout} are no whole array of {mesh.size} devices")
-    at = dict(zip(mesh.devices, parts))
-    left = layout
-    while left.parts:
-        part = left.parts[-1]
-        left = Sharding(left.parts[:-1])
-        before, after = view_of(part, left)
-        joined = {}
-        for rank in at:
-            peers = [at[r] for r in mesh.peers(rank, part.mesh_axes)]
-            lead, tail = peers[0].shape[: part.axis], peers[0].shape[part.axis + 1 :]
-            split = [p.reshape(*lead, before, part.length, after, *tail) for p in peers]
-            cut = np.concatenate(split, part.axis + 1)[(slice(None),) * (part.axis + 1) + (slice(part.size),)]
-            joined[rank] = cut.reshape(*lead, before * part.size * after, *tail)
-        at = joined
-    return np.array(at[mesh.devices[0]], copy=True)
+    shape = list(parts[0].shape)
+    for part in layout.parts:
+        shape[part.axis] = shape[part.axis] // part.length * part.size
+    made = np.empty(shape, parts[0].dtype)
+    joined(made, layout, mesh, max(1, parts[0].size), lambda block: parts)
+    return made
