@@ -634,6 +634,10 @@ class _Reserved:
         with drawing_with(self.stream):
             self.init._initialize_part(part, shape, places)
 
+    def as_type(self, old: D.DType, new: D.DType) -> _Reserved | None:
+        # Values are drawn as float32 for each of these types.
+        return self if all(d.is_floating and d is not D.float64 for d in (old, new)) else None
+
 
 def _reserve(init: Any) -> _Reserved | None:
     """Return the values of a tensor declared with `init`, to be drawn later; None for an

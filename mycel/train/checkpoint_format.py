@@ -34,7 +34,7 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,17 +47,45 @@ from mycel.formats.encryption import Encrypted, decrypted, is_encrypted
 __all__ = [
     "CheckpointError",
     "Entry",
+    "Later",
     "MAX_RANK",
+    "Saved",
+    "ckpt_places",
+    "file_checksum",
     "fill_safetensors",
     "read_ckpt",
     "read_safetensors",
+    "safetensors_order",
     "titles_of_safetensors",
+    "unchecked",
     "unknown_type",
     "write_ckpt",
     "write_safetensors",
 ]
 
 Entry = NDArray[Any] | str
+
+
+class Later(Protocol):
+    """A tensor whose values are put together when they are written, one at a time."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the tensor."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of its elements."""
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes that all values take."""
+
+    def array(self) -> NDArray[Any]:
+        """Return all values."""
+
+
+Saved = Entry | Later
 
 SLICE = 512 * 1024 * 1024
 _TRAILER = b"crc_num"
@@ -79,7 +107,7 @@ class CheckpointError(ValueError):
 
 def write_ckpt(
     path: str | os.PathLike[str],
-    entries: Mapping[str, Entry],
+    entries: Mapping[str, Saved],
     *,
     checksum: bool = False,
     key: bytes | None = None,
@@ -105,13 +133,15 @@ def write_ckpt(
                 file.write(piece)
                 if checksum:
                     crc = zlib.crc32(piece, crc)
+                # The values of one entry go before those of the next come.
+                del piece
         if checksum:
             file.write(_TRAILER + crc.to_bytes(10, "big"))
         if isinstance(file, Encrypted):
             file.close()
 
 
-def _value_messages(name: str, entry: Entry, path: str | os.PathLike[str]) -> Iterator[bytes | memoryview]:
+def _value_messages(name: str, entry: Saved, path: str | os.PathLike[str]) -> Iterator[bytes | memoryview]:
     if isinstance(entry, str):
         title, dims, content = "str", b"\x08\x00", memoryview((entry or "\0").encode("utf-32-le"))
     else:
@@ -120,7 +150,7 @@ def _value_messages(name: str, entry: Entry, path: str | os.PathLike[str]) -> It
             raise CheckpointError(f"{os.fspath(path)}: entry {name!r}: no tensor has elements of type {entry.dtype}")
         title = found
         dims = b"".join(b"\x08" + varint(size) for size in entry.shape)
-        content = _content(entry)
+        content = _content(values_of(entry))
     tag = field(1, name.encode())
     head = dims + field(2, title.encode())
     for start in range(0, max(len(content), 1), SLICE):
@@ -129,6 +159,11 @@ def _value_messages(name: str, entry: Entry, path: str | os.PathLike[str]) -> It
         tensor = b"\x12" + varint(len(before) + len(piece)) + before
         yield b"\x0a" + varint(len(tag) + len(tensor) + len(piece)) + tag + tensor
         yield piece
+
+
+def values_of(entry: NDArray[Any] | Later) -> NDArray[Any]:
+    """Return the values of an entry, which are put together if they have not been."""
+    return np.asarray(entry) if isinstance(entry, (np.ndarray, np.generic)) else entry.array()
 
 
 def _content(array: NDArray[Any]) -> memoryview:
@@ -173,6 +208,36 @@ def read_ckpt(
             if wanted is None or wanted(whole[0].name):
                 entries[whole[0].name] = reader.load(whole)
         return entries
+
+
+def ckpt_places(
+    file: BinaryIO, path: str, wanted: Callable[[str], bool] | None = None, verify: bool = False
+) -> dict[str, str | tuple[tuple[int, ...], np.dtype[Any], list[tuple[int, int]]]]:
+    """Return the strings of a ckpt file by name, and of tensors the shape, the type, and the places
+    and lengths of their bytes in the file.
+
+    `path` names it in errors; `wanted` and `verify` are those of `read_ckpt`, as are the errors.
+    """
+    if is_encrypted(file):
+        raise CheckpointError(f"{path}: it is encrypted; give its key as dec_key")
+    reader = _Reader(file, path)
+    pieces = list(reader.pieces())
+    if verify:
+        reader.compare_checksum()
+    found: dict[str, str | tuple[tuple[int, ...], np.dtype[Any], list[tuple[int, int]]]] = {}
+    for group in _grouped(pieces, reader):
+        first = group[0]
+        if wanted is not None and not wanted(first.name):
+            continue
+        if first.title == "str":
+            text = reader.load(group)
+            assert isinstance(text, str)
+            found[first.name] = text
+        else:
+            kind = _NUMPY[first.title]
+            shape = _shape(first, sum(piece.length for piece in group), kind.itemsize)
+            found[first.name] = shape, kind, [(piece.offset, piece.length) for piece in group]
+    return found
 
 
 class _Piece:
@@ -340,7 +405,7 @@ class _Reader(Cursor):
 
     def compare_checksum(self) -> None:
         if self.end == self.size:
-            raise _unchecked(self.path)
+            raise unchecked(self.path)
         self.file.seek(0)
         crc, left = 0, self.end
         while left:
@@ -356,7 +421,7 @@ class _Reader(Cursor):
 
 def write_safetensors(
     path: str | os.PathLike[str],
-    entries: Mapping[str, Entry],
+    entries: Mapping[str, Saved],
     *,
     checksum: bool = False,
     further: Mapping[str, str] | None = None,
@@ -373,7 +438,7 @@ def write_safetensors(
 
 def fill_safetensors(
     path: str | os.PathLike[str],
-    entries: Mapping[str, Entry],
+    entries: Mapping[str, Saved],
     *,
     shown: str,
     checksum: bool = False,
@@ -383,7 +448,6 @@ def fill_safetensors(
 
     Errors name the file as `shown`. `checksum` and `further` are those of `write_safetensors`.
     """
-    arrays: dict[str, NDArray[Any]] = {}
     for name, entry in entries.items():
         if isinstance(entry, str):
             raise CheckpointError(f"{shown}: entry {name!r} is a string; safetensors holds tensors only, ckpt both")
@@ -391,24 +455,76 @@ def fill_safetensors(
             raise CheckpointError(
                 f"{shown}: entry {name!r}: safetensors has no type {entry.dtype}; save it with format='ckpt'"
             )
-        arrays[name] = np.asarray(entry, order="C")
-    metadata = {"format": "ms", **(further or {})}
-    if checksum:
-        metadata["crc_num"] = str(_entries_checksum(arrays))
-    kinds = {kind: name for name, (_, kind) in titles_of_safetensors().items()}
-    # Wider elements come first, so that all are aligned.
-    names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, kinds[arrays[name].dtype], name))
-    header: dict[str, Any] = {"__metadata__": metadata}
+    kinds = _safetensors_kinds()
+    header: dict[str, Any] = {}
     end = 0
-    for name in names:
-        start, end = end, end + arrays[name].nbytes
-        header[name] = {"dtype": kinds[arrays[name].dtype], "shape": arrays[name].shape, "data_offsets": [start, end]}
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    for name in safetensors_order(entries):
+        found = entries[name]
+        assert not isinstance(found, str)
+        start, end = end, end + found.nbytes
+        header[name] = {"dtype": kinds[found.dtype], "shape": found.shape, "data_offsets": [start, end]}
+    # The longest checksum has ten digits; blanks take the place of those that are not there.
+    text = _header_text(header, further, "0" * 10 if checksum else None)
+    with open(path, "w+b") as file:
+        file.write(text)
+        for name in header:
+            found = entries[name]
+            assert not isinstance(found, str)
+            file.write(_content(values_of(found)))
+        if checksum:
+            at = {name: (entries[name], len(text) + header[name]["data_offsets"][0]) for name in header}
+            places = {name: (e.shape, e.dtype, start) for name, (e, start) in at.items() if not isinstance(e, str)}
+            known = _header_text(header, further, str(file_checksum(file, places)))
+            file.seek(0)
+            file.write(len(text[8:]).to_bytes(8, "little") + known[8:].ljust(len(text) - 8))
+
+
+def safetensors_order(entries: Mapping[str, Saved]) -> list[str]:
+    """Return the names of entries in the order in which they are written: wider elements come
+    first, so that all are aligned.
+    """
+    kinds = _safetensors_kinds()
+    found = {name: entry.dtype for name, entry in entries.items() if not isinstance(entry, str)}
+    return sorted(found, key=lambda name: (-found[name].itemsize, kinds.get(found[name], ""), name))
+
+
+def _safetensors_kinds() -> dict[np.dtype[Any], str]:
+    return {kind: name for name, (_, kind) in titles_of_safetensors().items()}
+
+
+def _header_text(header: Mapping[str, Any], further: Mapping[str, str] | None, crc: str | None) -> bytes:
+    metadata = {"format": "ms", **(further or {}), **({} if crc is None else {"crc_num": crc})}
+    text = json.dumps({"__metadata__": metadata, **header}, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for name in names:
-            file.write(_content(arrays[name]))
+    return len(text).to_bytes(8, "little") + text
+
+
+def file_checksum(file: BinaryIO, places: Mapping[str, tuple[tuple[int, ...], np.dtype[Any], int]]) -> int:
+    """Return the checksum that the metadata of a safetensors file holds.
+
+    `places` has the shape, the type and the first byte of each tensor in the file.
+    """
+    crc = 0
+    for name in sorted(places):
+        shape, kind, start = places[name]
+        crc, left = zlib.crc32(name.encode(), crc), math.prod(shape) * kind.itemsize
+        file.seek(start)
+        if shape == () and kind.kind in "iu":
+            crc = _counted(np.frombuffer(file.read(left), kind.newbyteorder("<"))[0], crc)
+            continue
+        while left:
+            block = file.read(min(left, _CHUNK))
+            if not block:
+                raise CheckpointError(f"{file.name}: damaged: the file grew shorter while it was read")
+            crc, left = zlib.crc32(block, crc), left - len(block)
+    return crc
+
+
+def _counted(number: Any, crc: int) -> int:
+    # MindSpore takes an integer scalar for a count and adds that many zeros.
+    if 0 <= int(number) < _COUNTED:
+        return zlib.crc32(bytes(int(number)), crc)
+    return zlib.crc32(_content(np.asarray(number)), crc)
 
 
 def read_safetensors(
@@ -445,7 +561,7 @@ def read_safetensors(
         stored = metadata.get("crc_num")
         crc = _entries_checksum(arrays)
         if stored is None:
-            raise _unchecked(shown)
+            raise unchecked(shown)
         if str(crc) != stored:
             raise CheckpointError(f"{shown}: damaged: its checksum is {crc}, and {stored} was saved with it")
     return {name: array for name, array in arrays.items() if wanted is None or wanted(name)}
@@ -493,7 +609,7 @@ def _bytes_of(path: str | os.PathLike[str], name: str, kind: Any) -> NDArray[Any
         return np.frombuffer(file.read(stop - start), np.uint8).view(kind).reshape(entry["shape"]).copy()
 
 
-def _unchecked(path: str) -> CheckpointError:
+def unchecked(path: str) -> CheckpointError:
     """Return the error for a missing checksum, which damage could have removed."""
     return CheckpointError(
         f"{path} holds no checksum, so it cannot be checked: it was saved without one, or is damaged at its end; "
@@ -506,9 +622,8 @@ def _entries_checksum(arrays: Mapping[str, NDArray[Any]]) -> int:
     for name in sorted(arrays):
         array = arrays[name]
         crc = zlib.crc32(name.encode(), crc)
-        if array.ndim == 0 and array.dtype.kind in "iu" and 0 <= int(array) < _COUNTED:
-            # MindSpore takes an integer scalar for a count and adds that many zeros.
-            crc = zlib.crc32(bytes(int(array)), crc)
+        if array.ndim == 0 and array.dtype.kind in "iu":
+            crc = _counted(array, crc)
         else:
             crc = zlib.crc32(_content(array), crc)
     return crc

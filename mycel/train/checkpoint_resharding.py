@@ -1,24 +1,19 @@
 """Resharding of checkpoints: slices (*boxes*) of one layout filled from those of another.
 
 By its layout (`strategies`) a rank holds a box of each parameter: part k of n along each axis.
-Ranks that hold the same box are interchangeable. Elements are moved, never computed with.
+Ranks that hold the same box are interchangeable. Elements are moved, never computed with, and not
+before they are asked for: what is put together here are values that lie in files.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mycel.train.checkpoint_format import (
-    CheckpointError,
-)
+from mycel.train.checkpoint_format import CheckpointError
+from mycel.train.stored_values import JoinedValues, StoredValues
 from mycel.train.strategies import Layout
 
-Array = NDArray[Any]
 Layouts = Mapping[str, Layout] | None
 
 
@@ -45,15 +40,16 @@ def _overlap(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
     return max(one[0], other[0]), min(one[1], other[1])
 
 
-def assembled(name: str, source: Layout, target: Layout, rank: int, parts: Mapping[int, Array]) -> Array:
+def assembled(name: str, source: Layout, target: Layout, rank: int, parts: Mapping[int, StoredValues]) -> StoredValues:
     """Return the part of the parameter `name` that `rank` of the target has.
 
     `source` and `target` are layouts; `parts` are those that ranks of the source stage hold.
     """
     some = next(iter(parts.values()))
-    if some.ndim != len(source.axes) or some.ndim != len(target.axes):
-        axes = len(source.axes) if some.ndim != len(source.axes) else len(target.axes)
-        raise CheckpointError(f"parameter {name!r} has {some.ndim} axes in the checkpoint and {axes} in the strategy")
+    if len(some.shape) != len(source.axes) or len(some.shape) != len(target.axes):
+        count = len(some.shape)
+        axes = len(source.axes) if count != len(source.axes) else len(target.axes)
+        raise CheckpointError(f"parameter {name!r} has {count} axes in the checkpoint and {axes} in the strategy")
     shape = whole_shape(source, some.shape)
     for size, n in zip(shape, target.cuts()):
         if size % n:
@@ -61,10 +57,10 @@ def assembled(name: str, source: Layout, target: Layout, rank: int, parts: Mappi
                 f"parameter {name!r} of shape {list(shape)} cannot be cut into {list(target.cuts())} equal parts"
             )
     wanted = box_of(target, rank, shape)
-    made = np.empty([stop - start for start, stop in wanted], some.dtype)
     holders: dict[tuple[int, ...], list[int]] = {}
     for holder in range(source.count):
         holders.setdefault(source.place(holder), []).append(holder)
+    boxes = []
     for ranks in holders.values():
         box = box_of(source, ranks[0], shape)
         common = [_overlap(w, b) for w, b in zip(wanted, box)]
@@ -76,14 +72,16 @@ def assembled(name: str, source: Layout, target: Layout, rank: int, parts: Mappi
                 f"parameter {name!r}: the checkpoint of rank {' or '.join(map(str, ranks))} of the stage is missing"
             )
         part = parts[_nearest(source, present, rank)]
-        if part.shape != some.shape or part.dtype != some.dtype:
+        if part.shape != some.shape or part.kind != some.kind:
             raise CheckpointError(
-                f"parameter {name!r} is {part.dtype}{list(part.shape)} on one rank and {some.dtype}{list(some.shape)} "
+                f"parameter {name!r} is {part.kind}{list(part.shape)} on one rank and {some.kind}{list(some.shape)} "
                 "on another"
             )
-        into = tuple([slice(start - w, stop - w) for (start, stop), (w, _) in zip(common, wanted)])
-        made[into] = part[tuple([slice(start - b, stop - b) for (start, stop), (b, _) in zip(common, box)])]
-    return made
+        if tuple(common) == box == wanted:
+            return part
+        bounds = tuple([(start - w, stop - w) for (start, stop), (w, _) in zip(common, wanted)])
+        boxes.append((bounds, tuple([start - b for (start, _), (b, _) in zip(common, box)]), part))
+    return JoinedValues(tuple([stop - start for start, stop in wanted]), some.kind, boxes)
 
 
 def _nearest(layout: Layout, ranks: Iterable[int], rank: int) -> int:

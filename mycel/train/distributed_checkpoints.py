@@ -4,6 +4,7 @@ A parameter for another layout is the box that the target rank should have, fill
 the source ranks that overlap it (`checkpoint_resharding`). Any file that has the parameter can
 serve, first the one in the target rank's own place, so that checkpoints without repetitions
 (`remove_redundancy`) are read as others are. Splitting and merging a checkpoint changes no bit.
+Files are read where they are written: there is one parameter in memory at a time.
 
 A parameter that the source strategy does not name is whole on every rank; one that the target
 strategy does not name is kept whole. One that belongs to other pipeline stages of the target is
@@ -25,16 +26,8 @@ from mycel._src.foundation import arguments
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.communication import get_rank
-from mycel.train.checkpoint_format import (
-    CheckpointError,
-    Entry,
-    read_ckpt,
-    read_safetensors,
-    write_ckpt,
-    write_safetensors,
-)
+from mycel.train.checkpoint_format import CheckpointError, write_ckpt, write_safetensors
 from mycel.train.checkpoint_resharding import (
-    Array,
     Layouts,
     assembled,
     device_count,
@@ -42,6 +35,7 @@ from mycel.train.checkpoint_resharding import (
     stage_count,
     unsharded,
 )
+from mycel.train.stored_values import ArrayValues, StoredValues, stored_ckpt, stored_safetensors
 from mycel.train.strategies import Layout, ParallelLayouts, build_searched_strategy, layout, layouts_of, stage_of_file
 
 __all__ = [
@@ -53,8 +47,11 @@ __all__ = [
 ]
 
 
+Array = np.ndarray[Any, Any]
+Stored = StoredValues | str
+
 WRITERS: dict[str, Callable[..., None]] = {"ckpt": write_ckpt, "safetensors": write_safetensors}
-READERS: dict[str, Callable[..., dict[str, Entry]]] = {"ckpt": read_ckpt, "safetensors": read_safetensors}
+READERS: dict[str, Callable[..., dict[str, Stored]]] = {"ckpt": stored_ckpt, "safetensors": stored_safetensors}
 
 
 # Ranks.
@@ -113,15 +110,15 @@ def target_of(name: str, target: Layouts, stage: int, axes: int) -> Layout | Non
 
 
 def transformed(
-    rank: int, source: Layouts, target: Layouts, stage: int, entries: Mapping[int, Mapping[str, Entry]]
-) -> dict[str, Entry]:
+    rank: int, source: Layouts, target: Layouts, stage: int, entries: Mapping[int, Mapping[str, Stored]]
+) -> dict[str, Stored]:
     """Return the entries by name that a rank of the target holds.
 
     `source` and `target` are layouts, `stage` is the rank's stage in the target, and `entries` are
     the contents of the source's files by global rank.
     """
     count = device_count(source)
-    made: dict[str, Entry] = {}
+    made: dict[str, Stored] = {}
     names = dict.fromkeys(name for file in entries.values() for name in file)
     for name in names:
         holding = {r: file[name] for r, file in sorted(entries.items()) if name in file}
@@ -131,8 +128,8 @@ def transformed(
                 made[name] = own
             continue
         arrays = {r: a for r, a in holding.items() if not isinstance(a, str)}
-        origin = unsharded(own.ndim) if source is None else source[name]
-        goal = target_of(name, target, stage, own.ndim)
+        origin = unsharded(len(own.shape)) if source is None else source[name]
+        goal = target_of(name, target, stage, len(own.shape))
         if goal is None:
             continue
         # Stages that share a parameter hold the same values; the first one with files is taken.
@@ -176,7 +173,7 @@ def transform_checkpoint_by_rank(
         if not os.path.isfile(path):
             raise CheckpointError(f"{function}: there is no file {path!r}, the checkpoint of rank {rank}")
     source, target, stage = strategies_of(rank_id, src_strategy_file, dst_strategy_file, function)
-    entries = {rank: read_ckpt(path) for rank, path in checkpoint_files_map.items()}
+    entries = {rank: stored_ckpt(path) for rank, path in checkpoint_files_map.items()}
     write_ckpt(save_checkpoint_file_name, transformed(rank_id, source, target, stage, entries))
 
 
@@ -235,7 +232,7 @@ def transform_checkpoints(
         target = {name: entry for name, entry in target.items() if name in source}
     elif source is not None:
         stage_count(source)
-    cached: dict[int, dict[str, Entry]] = {}
+    cached: dict[int, dict[str, Stored]] = {}
     for rank in range(device_count(target) * stage_count(target)):
         if suffix:
             wanted = [offset + r for r in range(device_count(source))]
@@ -374,7 +371,8 @@ def _merged(name: str, arrays: Sequence[Array], given: ParallelLayouts) -> Array
                 raise ValueError(f"{function}: {rows} rows of {name!r} do not fit {given.field} fields")
             stacked = np.stack(arrays).reshape(known.count, given.field, rows // given.field, columns)
             return np.ascontiguousarray(stacked.transpose(1, 0, 2, 3)).reshape(known.count * rows, columns)
-        return assembled(name, known, unsharded(arrays[0].ndim), 0, dict(enumerate(arrays)))
+        parts: dict[int, StoredValues] = {rank: ArrayValues(a) for rank, a in enumerate(arrays)}
+        return assembled(name, known, unsharded(arrays[0].ndim), 0, parts).array()
     cuts = known.cuts()
     if len(lengths) != math.prod(cuts):
         raise ValueError(

@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mycel._src.compiler.transport.current_transport import transport
-from mycel._src.foundation import arguments, dtype
+from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
 from mycel._src.foundation.settings.ignored_settings import without_effect
 from mycel._src.foundation.system import locks
@@ -29,14 +28,26 @@ from mycel.formats.encryption import check_key
 from mycel.train.checkpoint_format import (
     CheckpointError,
     Entry,
+    Saved,
     read_ckpt,
     read_safetensors,
+    safetensors_order,
     write_ckpt,
     write_safetensors,
 )
-from mycel.train.parameter_slices import entry_of, fits_part, put_part
+from mycel.train.parameter_loading import fitted, parameter_of
+from mycel.train.parameter_slices import entry_of, is_parallel, put_part, take_values, written_together
 from mycel.train.saving_options import check_saving
-from mycel.train.sharded_checkpoint import ShardedCheckpoint, byte_count, index_of, read_shards, write_shards
+from mycel.train.sharded_checkpoint import (
+    ShardedCheckpoint,
+    byte_count,
+    index_of,
+    read_shards,
+    shards_order,
+    stored_shards,
+    write_shards,
+)
+from mycel.train.stored_values import StoredValues, stored_ckpt, stored_safetensors
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -54,9 +65,10 @@ _FORMATS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "ckpt": (read_ckpt, write_ckpt),
     "safetensors": (read_safetensors, write_safetensors),
 }
-_DTYPES = {str(d): d for d in (*dtype.ALL, *dtype.STORED)}
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
-_INTEGERS = ("int32", "int64")
+STORED: dict[str, Callable[..., dict[str, StoredValues | str]]] = {
+    "ckpt": stored_ckpt,
+    "safetensors": stored_safetensors,
+}
 
 
 def save_checkpoint(
@@ -131,7 +143,7 @@ def save_checkpoint(
     tensors = _collected(save_obj)
     if choice_func is not None:
         tensors = {name: tensor for name, tensor in tensors.items() if choice_func(name)}
-    entries: dict[str, Entry] = {name: entry_of(tensor, integrated_save) for name, tensor in tensors.items()}
+    entries: dict[str, Saved] = {name: entry_of(tensor, integrated_save) for name, tensor in tensors.items()}
     for name, value in (append_dict or {}).items():
         entries[name] = _appended(name, value)
     _background.raise_failure()
@@ -141,11 +153,20 @@ def save_checkpoint(
     if enc_key is not None:
         write = functools.partial(write_ckpt, key=enc_key, mode=enc_mode)
     if async_save:
-        copies = {name: entry if isinstance(entry, str) else entry.copy() for name, entry in entries.items()}
+        copies = {name: _copied(entry) for name, entry in entries.items()}
         _background.submit(lambda: write(path, copies, checksum=crc_check))
     else:
         _background.wait()
-        write(path, entries, checksum=crc_check)
+        order = list(entries)
+        if format == "safetensors":
+            order = safetensors_order(entries) if most is None else shards_order(entries, byte_count(most))
+        written_together(lambda: write(path, entries, checksum=crc_check), entries, order)
+
+
+def _copied(entry: Saved) -> Entry:
+    if isinstance(entry, str):
+        return entry
+    return entry.copy() if isinstance(entry, (np.ndarray, np.generic)) else entry.array()
 
 
 def load_checkpoint(
@@ -198,9 +219,33 @@ def load_checkpoint(
         >>> ms.load_checkpoint(path, specify_prefix="w")
         {'w': Parameter (name=w, shape=(), dtype=Float32, requires_grad=True)}
     """
+    arguments.flag("load_checkpoint", "remove_redundancy", remove_redundancy, error=ValueError)
+    wanted = _wanted(
+        _prefixes(specify_prefix, "specify_prefix"), _prefixes(filter_prefix, "filter_prefix"), choice_func
+    )
+    entries = entries_of(ckpt_file_name, format, wanted, crc_check, dec_key, dec_mode)
+    loaded = {name: entry if isinstance(entry, str) else parameter_of(name, entry) for name, entry in entries.items()}
+    if net is not None:
+        load_param_into_net(net, loaded, strict_load, remove_redundancy)
+    return loaded
+
+
+def entries_of(
+    ckpt_file_name: Any,
+    format: Any,
+    wanted: Callable[[str], bool],
+    crc_check: bool,
+    dec_key: bytes | None,
+    dec_mode: Any,
+    stored: bool = False,
+) -> Mapping[str, Entry | StoredValues]:
+    """Return the entries of a checkpoint whose names are `wanted`, with the arguments and errors of
+    `load_checkpoint`.
+
+    They are arrays, or where a rank may want a part of them, or if `stored`, values in the file.
+    """
     path = _named(ckpt_file_name, "load_checkpoint")
     _check_format(format, "load_checkpoint")
-    arguments.flag("load_checkpoint", "remove_redundancy", remove_redundancy, error=ValueError)
     if dec_key is not None:
         _check_encryption(dec_key, dec_mode, format, "load_checkpoint", "dec")
     index = index_of(path) if format == "safetensors" else None
@@ -208,25 +253,25 @@ def load_checkpoint(
         raise ValueError(
             f"load_checkpoint: {path!r} does not end in '{format}'; give its type as format='ckpt' or 'safetensors'"
         )
-    wanted = _wanted(
-        _prefixes(specify_prefix, "specify_prefix"), _prefixes(filter_prefix, "filter_prefix"), choice_func
-    )
     _background.wait()
     _background.raise_failure()
     if not os.path.isfile(index or path):
         raise CheckpointError(f"load_checkpoint: there is no file {path!r}")
-    read: Callable[..., dict[str, Entry]] = _FORMATS[format][0]
+    entries: Mapping[str, Entry | StoredValues]
     if dec_key is not None:
-        read = functools.partial(read_ckpt, key=dec_key, mode=dec_mode)
-    entries = read_shards(index, wanted, crc_check) if index else read(path, wanted=wanted, verify=crc_check)
+        entries = read_ckpt(path, wanted=wanted, verify=crc_check, key=dec_key, mode=dec_mode)
+    elif is_parallel() or stored:
+        # Each rank reads its part of a parameter, once it is known which that is.
+        entries = stored_shards(index, wanted, crc_check) if index else STORED[format](path, wanted, crc_check)
+    elif index:
+        entries = read_shards(index, wanted, crc_check)
+    else:
+        entries = _FORMATS[format][0](path, wanted=wanted, verify=crc_check)
     if not entries:
         raise CheckpointError(
             f"load_checkpoint: nothing to load in {path!r}: it is empty, or the choice by name drops all of it"
         )
-    loaded = {name: entry if isinstance(entry, str) else _parameter(name, entry) for name, entry in entries.items()}
-    if net is not None:
-        load_param_into_net(net, loaded, strict_load, remove_redundancy)
-    return loaded
+    return entries
 
 
 def load_param_into_net(
@@ -282,18 +327,17 @@ def load_param_into_net(
     source = {name: name for name in own if name in known}
     if not source and not strict_load:
         source = _under_prefix(own, tensors)
-    if lazy is not None:
-        _load_piece_by_piece(own, lazy, source, strict_load)
-    else:
-        values = {
-            name: _fitted(own[name], parameter_dict[found].asnumpy(), parameter_dict[found].dtype, strict_load)
-            for name, found in source.items()
-        }
-        for name, value in values.items():
-            if value.shape != tuple(own[name].shape):
-                put_part(own[name], value)
-            else:
-                own[name].set_data(Tensor.from_numpy(value))
+    values = {
+        name: fitted(own[name], lazy.stored(found) if lazy is not None else parameter_dict[found], strict_load)
+        for name, found in source.items()
+    }
+    for name, value in values.items():
+        if isinstance(value, StoredValues):
+            take_values(own[name], value)
+        elif value.shape != tuple(own[name].shape):
+            put_part(own[name], value)
+        else:
+            own[name].set_data(Tensor.from_numpy(value))
     missing = [name for name in own if name not in source]
     if missing:
         logger.warning(
@@ -558,31 +602,6 @@ def _wanted(
     return wanted
 
 
-def _parameter(name: str, array: NDArray[Any]) -> Parameter:
-    return Parameter(Tensor.from_numpy(array), name=name)
-
-
-def _load_piece_by_piece(
-    own: Mapping[str, Parameter], lazy: ShardedCheckpoint, source: Mapping[str, str], strict: bool
-) -> None:
-    """Load values that are read one by one, once all of them are known to fit.
-
-    Values that a conversion could spoil are checked before, too.
-    """
-    targets: dict[str, list[str]] = {}
-    for name, found in source.items():
-        title, shape = lazy.info(found)
-        kind = _DTYPES[title]
-        narrow = own[name].dtype is not kind and not strict
-        value = lazy[found].asnumpy() if narrow else np.broadcast_to(np.zeros((), kind.numpy), shape)
-        _fitted(own[name], value, kind, strict)
-        targets.setdefault(found, []).append(name)
-    for found, value in lazy.arrays(targets):
-        kind = _DTYPES[lazy.info(found)[0]]
-        for name in targets[found]:
-            own[name].set_data(Tensor.from_numpy(_fitted(own[name], value, kind, strict, tell=False)))
-
-
 def _under_prefix(own: Mapping[str, Any], loaded: Iterable[str]) -> dict[str, str]:
     """Return the map from the names of `own` to those of `loaded` under the prefix that fits most
     of them.
@@ -602,38 +621,3 @@ def _under_prefix(own: Mapping[str, Any], loaded: Iterable[str]) -> dict[str, st
         return {}
     logger.warning("load_param_into_net: the prefix %r was taken off the checkpoint's names", best[0])
     return by_prefix[best[0]]
-
-
-def _fitted(own: Parameter, value: NDArray[Any], found: Any, strict: bool, tell: bool = True) -> NDArray[Any]:
-    """Return the array for the parameter `own`: `value`, of type `found`, in its shape and type."""
-    shape, wanted = tuple(own.shape), own.dtype
-    if value.shape != shape and not fits_part(own, value):
-        if value.shape[: len(shape)] != shape or set(value.shape[len(shape) :]) != {1}:
-            raise RuntimeError(
-                f"load_param_into_net: parameter {own.name!r} has shape {shape} in the network and {value.shape} in "
-                "the "
-                "checkpoint; the checkpoint is of another network or another configuration of it, or has the part "
-                "of a rank, which merge_sliced_parameter and transform_checkpoints join with the others"
-            )
-        value = value.reshape(shape)
-    if wanted is found:
-        return value
-    pair = {wanted.name, found.name}
-    if strict or not (pair <= set(_FLOATS) or pair <= set(_INTEGERS)):
-        reason = "strict_load allows no conversion" if strict else "only floating types, and int32 with int64, convert"
-        raise RuntimeError(
-            f"load_param_into_net: parameter {own.name!r} is {wanted.name} in the network and {found.name} in the "
-            f"checkpoint; {reason}"
-        )
-    with np.errstate(over="ignore"):
-        converted = value.astype(wanted.numpy)
-    fits = np.isinf(converted) == np.isinf(value) if wanted.is_floating else converted == value
-    if not np.all(fits):
-        raise RuntimeError(
-            f"load_param_into_net: parameter {own.name!r} has values in the checkpoint ({found.name}) that are too "
-            "large for "
-            f"{wanted.name}, its type in the network"
-        )
-    if tell:
-        logger.warning("load_param_into_net: %s converted from %s to %s", own.name, found.name, wanted.name)
-    return converted

@@ -18,29 +18,42 @@ import math
 import os
 import re
 import secrets
-import struct
-import sys
+import weakref
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from mycel._src.foundation.files.atomic_files import replacing
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.train.checkpoint_format import (
-    MAX_RANK,
     CheckpointError,
     Entry,
+    Saved,
     fill_safetensors,
     read_safetensors,
-    titles_of_safetensors,
-    unknown_type,
+    safetensors_order,
     write_safetensors,
 )
+from mycel.train.stored_values import (
+    OpenFile,
+    Place,
+    StoredTensor,
+    StoredValues,
+    safetensors_header,
+    stored_safetensors,
+)
 
-__all__ = ["ShardedCheckpoint", "byte_count", "index_of", "read_shards", "write_shards"]
+__all__ = [
+    "ShardedCheckpoint",
+    "byte_count",
+    "index_of",
+    "read_shards",
+    "shards_order",
+    "stored_shards",
+    "write_shards",
+]
 
 INDEX = ".safetensors.index.json"
 _MARK = "mycel_set"
@@ -90,7 +103,7 @@ def index_of(path: str) -> str | None:
     return None
 
 
-def write_shards(path: str, entries: Mapping[str, Entry], most: int, *, checksum: bool = False) -> list[str]:
+def write_shards(path: str, entries: Mapping[str, Saved], most: int, *, checksum: bool = False) -> list[str]:
     """Write `entries` to files of at most `most` bytes and their index, and return the paths of the
     files.
 
@@ -98,15 +111,8 @@ def write_shards(path: str, entries: Mapping[str, Entry], most: int, *, checksum
     earlier saving under this name are removed at the end. `checksum` and errors are those of
     `write_safetensors`.
     """
-    groups: list[dict[str, Entry]] = [{}]
-    filled = total = 0
-    for name, entry in entries.items():
-        size = 0 if isinstance(entry, str) else entry.nbytes
-        if groups[-1] and filled + size > most:
-            groups.append({})
-            filled = 0
-        groups[-1][name] = entry
-        filled, total = filled + size, total + size
+    groups = _groups(entries, most)
+    total = sum(0 if isinstance(entry, str) else entry.nbytes for entry in entries.values())
     stem = path.removesuffix(".safetensors")
     if len(groups) == 1:
         write_safetensors(path, entries, checksum=checksum)
@@ -125,6 +131,24 @@ def write_shards(path: str, entries: Mapping[str, Entry], most: int, *, checksum
             fill_safetensors(draft, group, shown=file, checksum=checksum, further={_MARK: mark})
     _remove_others(stem, {os.path.basename(file) for file in files} | {os.path.basename(stem + INDEX)})
     return [*files, stem + INDEX]
+
+
+def _groups(entries: Mapping[str, Saved], most: int) -> list[dict[str, Saved]]:
+    groups: list[dict[str, Saved]] = [{}]
+    filled = 0
+    for name, entry in entries.items():
+        size = 0 if isinstance(entry, str) else entry.nbytes
+        if groups[-1] and filled + size > most:
+            groups.append({})
+            filled = 0
+        groups[-1][name] = entry
+        filled += size
+    return groups
+
+
+def shards_order(entries: Mapping[str, Saved], most: int) -> list[str]:
+    """Return the names of entries in the order in which `write_shards` writes them."""
+    return [name for group in _groups(entries, most) for name in safetensors_order(group)]
 
 
 def _remove_others(stem: str, kept: set[str]) -> None:
@@ -146,6 +170,14 @@ def read_shards(index: str, wanted: Callable[[str], bool], verify: bool) -> dict
     for file in shards.files if verify else ():
         read_safetensors(file, verify=True)
     return dict(shards.arrays(filter(wanted, shards)))
+
+
+def stored_shards(index: str, wanted: Callable[[str], bool], verify: bool) -> dict[str, StoredValues | str]:
+    """Return what `read_shards` reads, as values that lie in the files."""
+    shards = ShardedCheckpoint(index)
+    for file in shards.files if verify else ():
+        stored_safetensors(file, verify=True)
+    return {name: shards.stored(name) for name in shards if wanted(name)}
 
 
 class ShardedCheckpoint(Mapping[str, Any]):
@@ -174,7 +206,8 @@ class ShardedCheckpoint(Mapping[str, Any]):
         index = index_of(given)
         self.path = index or given
         self._files: dict[str, str] = {}
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, Place] = {}
+        self._open: weakref.WeakValueDictionary[str, OpenFile] = weakref.WeakValueDictionary()
         mark, wanted = None, None
         if index is not None:
             mark, wanted = _read_index(index)
@@ -185,7 +218,7 @@ class ShardedCheckpoint(Mapping[str, Any]):
         for file in files:
             if not os.path.isfile(file):
                 raise CheckpointError(f"{self.path}: there is no file {file!r}")
-            found, metadata = _header(file)
+            found, metadata = safetensors_header(OpenFile(file))
             if mark is not None and metadata.get(_MARK) != mark:
                 raise CheckpointError(
                     f"{self.path}: {file!r} is of another saving than the index; save the checkpoint again"
@@ -210,7 +243,7 @@ class ShardedCheckpoint(Mapping[str, Any]):
         entry = self._entry(name)
         return entry.title, entry.shape
 
-    def _entry(self, name: str) -> _Entry:
+    def _entry(self, name: str) -> Place:
         if name not in self._entries:
             raise KeyError(f"{self.path} has no tensor {name!r:.200}")
         return self._entries[name]
@@ -226,16 +259,25 @@ class ShardedCheckpoint(Mapping[str, Any]):
                 yield name, self._array(name)
 
     def _array(self, name: str) -> NDArray[Any]:
-        entry = self._entry(name)
-        count = math.prod(entry.shape)
-        array = np.empty(count, entry.kind)
-        with open(self._files[name], "rb") as file:
-            file.seek(entry.start)
-            if count and file.readinto(array.view(np.uint8).data) != array.nbytes:
-                raise CheckpointError(f"{self._files[name]}: damaged: it ends within {name!r}")
-        if sys.byteorder == "big" and array.itemsize > 1:
-            array = array.byteswap()
-        return array.reshape(entry.shape)
+        return self.stored(name).array()
+
+    def stored(self, name: str) -> StoredTensor:
+        """Return a tensor's values as they lie in its file, which stays open as long as they are
+        referred to.
+
+        Raises KeyError for a name that is not there, and CheckpointError where the file has become
+        another one.
+        """
+        entry, path = self._entry(name), self._files[name]
+        file = self._open.get(path)
+        if file is None:
+            file = OpenFile(path)
+            if safetensors_header(file)[0].get(name) != entry:
+                raise CheckpointError(f"{path}: it is not the file any more that was there; open the checkpoint again")
+            self._open[path] = file
+        return StoredTensor(
+            file, entry.shape, entry.kind, [(entry.start, math.prod(entry.shape) * entry.kind.itemsize)]
+        )
 
     def __getitem__(self, name: str) -> Parameter:
         return Parameter(Tensor.from_numpy(self._array(name)), name=name)
@@ -271,56 +313,3 @@ def _read_index(path: str) -> tuple[str | None, dict[str, str]]:
     metadata = index.get("metadata")
     mark = metadata.get(_MARK) if isinstance(metadata, dict) else None
     return mark if isinstance(mark, str) else None, found
-
-
-class _Entry(NamedTuple):
-    """The place, element type and shape of a tensor in its file."""
-
-    title: str
-    kind: np.dtype[Any]
-    shape: tuple[int, ...]
-    start: int
-
-
-def _header(path: str) -> tuple[dict[str, _Entry], dict[str, str]]:
-    """Return a file's tensors, and its metadata, from its header alone."""
-    size = os.path.getsize(path)
-    try:
-        with open(path, "rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            if length > size - 8:
-                raise ValueError("its header is longer than the file")
-            header = json.loads(file.read(length))
-        metadata = header.pop("__metadata__", None) or {}
-        if not isinstance(metadata, dict):
-            raise ValueError("its metadata is no object")
-        titles = titles_of_safetensors()
-        found, places = {}, []
-        for name, entry in header.items():
-            if isinstance(entry["dtype"], str) and entry["dtype"] not in titles:
-                raise unknown_type(path, name, entry["dtype"])
-            title, kind = titles[entry["dtype"]]
-            shape, (start, stop) = tuple(entry["shape"]), entry["data_offsets"]
-            if not all(type(n) is int and n >= 0 for n in (*shape, start, stop)) or len(shape) > MAX_RANK:
-                raise ValueError(
-                    f"{name!r} has an impossible shape or place: {shape!r:.100}, {start!r:.30}, {stop!r:.30}"
-                )
-            if stop - start != math.prod(shape) * kind.itemsize:
-                raise ValueError(f"{name!r} has {stop - start} bytes for {title} of shape {shape}")
-            found[name] = _Entry(title, kind, shape, 8 + length + start)
-            places.append((start, stop))
-    except CheckpointError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, struct.error, RecursionError) as error:
-        raise CheckpointError(f"{path}: damaged, or not a safetensors file: {error}") from error
-    end = 0
-    for start, stop in sorted(places):
-        # One behind the other, so that they take no more memory than the file.
-        if start != end:
-            raise CheckpointError(
-                f"{path}: damaged: bytes {min(start, end)} to {max(start, end)} of its tensors are two's or nobody's"
-            )
-        end = stop
-    if end != size - 8 - length:
-        raise CheckpointError(f"{path}: damaged: its tensors take {end} bytes, and the file has {size - 8 - length}")
-    return found, metadata

@@ -1,7 +1,8 @@
 """Unified checkpoints: those of all ranks merged into safetensors files, and loaded in parts.
 
 `checkpoint_resharding` moves the elements; `distributed_checkpoints` finds the part of each rank
-from a strategy.
+from a strategy. Parameters are read as they are written, one at a time, or where the network has
+them: each rank reads its part once its layout is known.
 """
 
 from __future__ import annotations
@@ -23,15 +24,13 @@ from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.communication import get_group_size, get_rank
-from mycel.train.checkpoint_format import (
-    CheckpointError,
-    Entry,
-    read_safetensors,
-    write_safetensors,
-)
-from mycel.train.checkpoint_resharding import Array, Layouts, assembled, device_count, stage_count, unsharded
-from mycel.train.distributed_checkpoints import WRITERS, source_files, strategies_of, target_of, transformed
-from mycel.train.serialization import load_checkpoint, load_param_into_net
+from mycel.train.checkpoint_format import CheckpointError, write_safetensors
+from mycel.train.checkpoint_resharding import Layouts, assembled, device_count, stage_count, unsharded
+from mycel.train.distributed_checkpoints import WRITERS, Stored, source_files, strategies_of, target_of, transformed
+from mycel.train.parameter_loading import parameter_of
+from mycel.train.parameter_slices import is_parallel
+from mycel.train.serialization import entries_of, load_checkpoint, load_param_into_net
+from mycel.train.stored_values import ArrayValues, JoinedValues, StoredValues, stored_safetensors
 from mycel.train.strategies import layout, layouts_of
 
 __all__ = ["load_distributed_checkpoint", "load_segmented_checkpoints", "unified_safetensors"]
@@ -134,9 +133,8 @@ def unified_safetensors(
     if source is None:
         raise TypeError(f"{function}: src_strategy_file must name a strategy file")
     count = device_count(source)
-    # Files are looked into one after the other, and parameters read as they are put together: no
-    # more is in memory than a part.
-    contents = {rank: _lengths(path) for rank, path in files.items()}
+    # Parameters are read as they are written: there is one in memory at a time.
+    contents = {rank: _tensors(path) for rank, path in files.items()}
     titles: dict[str, str] = {}
     sizes: dict[str, int] = {}
     for name in dict.fromkeys(n for content in contents.values() for n in content):
@@ -149,7 +147,7 @@ def unified_safetensors(
             continue
         titles[name] = chosen if isinstance(chosen, str) else name
         some = next(content[name] for content in contents.values() if name in content)
-        sizes[name] = some * math.prod(source[name].cuts())
+        sizes[name] = some.nbytes * math.prod(source[name].cuts())
     if len(set(titles.values())) != len(titles):
         raise ValueError(f"{function}: choice_func gives two parameters the same name")
     groups = _parts(sizes)
@@ -159,21 +157,18 @@ def unified_safetensors(
         i, n = split_dst_file
         share = range((i - 1) * len(groups) // n, i * len(groups) // n)
     for number in share:
-        made: dict[str, Entry] = {}
+        made: dict[str, Stored] = {}
         for name in groups[number]:
             held = [r for r in files if name in contents[r]]
             stage = held[0] // count
-            parts: dict[int, Array] = {}
-            for rank in (r for r in held if r // count == stage):
-                entry = read_safetensors(files[rank], wanted=name.__eq__)[name]
-                assert not isinstance(entry, str)
-                parts[rank % count] = entry
-            made[titles[name]] = assembled(name, source[name], unsharded(next(iter(parts.values())).ndim), 0, parts)
+            parts = {rank % count: contents[rank][name] for rank in held if rank // count == stage}
+            axes = len(contents[held[0]][name].shape)
+            made[titles[name]] = assembled(name, source[name], unsharded(axes), 0, parts)
         write_safetensors(os.path.join(dst_dir, f"part{number}.safetensors"), made)
     if not split_dst_file or split_dst_file[0] == 1:
         others = [n for n in contents[min(contents)] if n not in source]
         if others:
-            kept = read_safetensors(files[min(files)], wanted=set(others).__contains__)
+            kept = {name: contents[min(contents)][name] for name in others}
             write_safetensors(os.path.join(dst_dir, "hyper_param.safetensors"), kept)
         places = {titles[name]: f"part{i}.safetensors" for i, group in enumerate(groups) for name in group}
         described = {"metadata": {"total_size": sum(sizes.values())}, "weight_map": places}
@@ -181,14 +176,9 @@ def unified_safetensors(
             temporary.write_text(json.dumps(described, indent=4), encoding="utf-8")
 
 
-def _lengths(path: str) -> dict[str, int]:
-    """Return the number of bytes of each tensor of a safetensors file, from its header."""
-    try:
-        with open(path, "rb") as file:
-            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        return {n: e["data_offsets"][1] - e["data_offsets"][0] for n, e in header.items() if n != "__metadata__"}
-    except (ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
-        raise CheckpointError(f"{path}: damaged, or not a safetensors file: {error}") from error
+def _tensors(path: str) -> dict[str, StoredValues]:
+    """Return the tensors of a safetensors file."""
+    return {name: entry for name, entry in stored_safetensors(path).items() if not isinstance(entry, str)}
 
 
 def _parts(sizes: Mapping[str, int]) -> list[list[str]]:
@@ -276,7 +266,9 @@ def load_distributed_checkpoint(
                 unified_safetensors_dir, predict_strategy, dst_safetensors_dir, rank_id, output_format, name_map
             )
         entries = _unified(unified_safetensors_dir, predict_strategy, get_rank(), name_map)
-        parameters = {name: Parameter(Tensor.from_numpy(a), name=name) for name, a in entries.items()}
+        if return_param_dict and not is_parallel():
+            return {name: Parameter(Tensor.from_numpy(values.array()), name=name) for name, values in entries.items()}
+        parameters = {name: parameter_of(name, values) for name, values in entries.items()}
         return parameters if return_param_dict else load_param_into_net(network, parameters)
     return _load_ranks(
         network, checkpoint_filenames, predict_strategy, train_strategy_filename, strict_load, dec_key, dec_mode
@@ -314,15 +306,13 @@ def _load_ranks(
             f"{function}: {len(checkpoint_filenames)} files are given, and the strategy is for {device_count(source)} "
             "devices"
         )
-    files = {
-        r: load_checkpoint(path, dec_key=dec_key, dec_mode=dec_mode) for r, path in enumerate(checkpoint_filenames)
-    }
-    goals = _predicted(predict_strategy)
     own = {p.name for _, p in network.parameters_and_names()}
-    arrays = {
-        r: {n: v if isinstance(v, str) else v.asnumpy() for n, v in file.items() if n in own}
-        for r, file in files.items()
+    files = {
+        rank: entries_of(path, "ckpt", own.__contains__, False, dec_key, dec_mode, stored=True)
+        for rank, path in enumerate(checkpoint_filenames)
     }
+    entries = {rank: {name: _values(entry) for name, entry in file.items()} for rank, file in files.items()}
+    goals = _predicted(predict_strategy)
     missing = sorted(own - set(source or ()))
     if missing:
         logger.warning(
@@ -330,24 +320,36 @@ def _load_ranks(
             function,
             ", ".join(missing[:20]),
         )
-    made = transformed(get_rank(), source, goals, 0, arrays)
+    made = transformed(get_rank(), source, goals, 0, entries)
     if goals is not None:
         # Parameters that are whole here are divided when the network is called.
         shapes = {p.name: tuple(p.shape) for _, p in network.parameters_and_names()}
-        parts = [n for n, a in made.items() if n in shapes and isinstance(a, np.ndarray) and a.shape != shapes[n]]
+        parts = [n for n, a in made.items() if n in shapes and not isinstance(a, str) and a.shape != shapes[n]]
         if parts:
-            entries = {r: {n: known[n] for n in parts if n in known} for r, known in arrays.items()}
-            whole = transformed(get_rank(), source, None, 0, entries)
-            made.update({n: a for n, a in whole.items() if np.shape(a) == shapes[n]})
+            known = {r: {n: file[n] for n in parts if n in file} for r, file in entries.items()}
+            whole = transformed(get_rank(), source, None, 0, known)
+            made.update({n: a for n, a in whole.items() if not isinstance(a, str) and a.shape == shapes[n]})
     for name, group in _shard_groups(predict_strategy):
         entry = made.get(name)
-        if isinstance(entry, np.ndarray):
-            made[name] = np.split(entry, get_group_size(group))[get_rank(group)]
-    parameters = {
-        name: Parameter(Tensor.from_numpy(a), name=name) for name, a in made.items() if not isinstance(a, str)
-    }
+        if isinstance(entry, StoredValues):
+            made[name] = _share(entry, get_rank(group), get_group_size(group))
+    parameters = {name: parameter_of(name, a) for name, a in made.items() if not isinstance(a, str)}
     load_param_into_net(network, parameters, strict_load)
     return True
+
+
+def _values(entry: Any) -> Stored:
+    return ArrayValues(entry) if isinstance(entry, np.ndarray) else entry
+
+
+def _share(values: StoredValues, rank: int, count: int) -> StoredValues:
+    """Return one of `count` equal shares of values along axis 0."""
+    size, left = divmod(values.shape[0], count) if values.shape else (0, 1)
+    if left:
+        raise CheckpointError(f"values of shape {list(values.shape)} have no {count} equal shares along axis 0")
+    shape = (size, *values.shape[1:])
+    firsts = (rank * size, *[0] * len(shape[1:]))
+    return JoinedValues(shape, values.kind, [(tuple([(0, n) for n in shape]), firsts, values)])
 
 
 def _predicted(strategy: Any) -> Layouts:
@@ -371,7 +373,7 @@ def _shard_groups(strategy: Any) -> list[tuple[str, str]]:
     return [(n, v[5]) for n, v in (strategy or {}).items() if len(v) > 5 and v[5]]
 
 
-def _unified(folder: Any, strategy: Any, rank: int, names: Mapping[str, str] | None) -> dict[str, Array]:
+def _unified(folder: Any, strategy: Any, rank: int, names: Mapping[str, str] | None) -> dict[str, StoredValues]:
     """Return the values that a rank needs from the files that `unified_safetensors` wrote."""
     function = "load_distributed_checkpoint"
     path = os.path.join(folder, "param_name_map.json")
@@ -384,7 +386,7 @@ def _unified(folder: Any, strategy: Any, rank: int, names: Mapping[str, str] | N
         except (ValueError, AttributeError) as error:
             raise CheckpointError(f"{path}: damaged, or not a map of names to files: {error}") from error
     elif len(files) == 1:
-        places = dict.fromkeys(_lengths(files[0]), os.path.basename(files[0]))
+        places = dict.fromkeys(_tensors(files[0]), os.path.basename(files[0]))
     else:
         raise CheckpointError(
             f"{function}: {os.fspath(folder)!r} holds {len(files)} safetensors files and no param_name_map.json that "
@@ -392,24 +394,26 @@ def _unified(folder: Any, strategy: Any, rank: int, names: Mapping[str, str] | N
         )
     _, target, stage = strategies_of(rank, None, strategy, function)
     own = {held: name for name, held in (names or {}).items()}
-    made: dict[str, Array] = {}
+    made: dict[str, StoredValues] = {}
+    known: dict[str, dict[str, StoredValues]] = {}
     for held, place in places.items():
         name = own.get(held, held)
         if target is not None and name not in target:
             continue
-        found = read_safetensors(os.path.join(folder, place), wanted=held.__eq__)
-        if held not in found:
+        if place not in known:
+            known[place] = _tensors(os.path.join(folder, place))
+        if held not in known[place]:
             raise CheckpointError(
                 f"{os.path.join(folder, place)}: it lacks {held!r}, which param_name_map.json says it holds"
             )
-        whole = found[held]
-        assert not isinstance(whole, str)
-        goal = target_of(name, target, stage, whole.ndim)
+        whole = known[place][held]
+        axes = len(whole.shape)
+        goal = target_of(name, target, stage, axes)
         if goal is not None:
-            made[name] = assembled(name, unsharded(whole.ndim), goal, rank % device_count(target), {0: whole})
+            made[name] = assembled(name, unsharded(axes), goal, rank % device_count(target), {0: whole})
     extra = os.path.join(folder, "hyper_param.safetensors")
     if os.path.isfile(extra):
-        made.update({n: a for n, a in read_safetensors(extra).items() if not isinstance(a, str)})
+        made.update(_tensors(extra))
     return made
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mycel._src.compiler.ir.types import tensor_type
+from mycel._src.compiler.ir.types import TensorType, tensor_type
 from mycel._src.compiler.prims.elementwise import identity
 from mycel._src.engines import buffers
 from mycel._src.foundation import arguments
@@ -22,7 +22,17 @@ from mycel._src.tensors.core.absent_values import value_later
 from mycel._src.tensors.core.parameter_parallelism import Mark, fusion, is_flag, sizes, whole_number
 from mycel._src.tensors.core.tensor import Tensor
 
-__all__ = ["Declared", "Parameter", "ParameterTuple", "Reserved", "no_init_parameters", "put_aside", "types_only"]
+__all__ = [
+    "Declared",
+    "Parameter",
+    "ParameterTuple",
+    "Reserved",
+    "declared",
+    "no_init_parameters",
+    "put_aside",
+    "reserve",
+    "types_only",
+]
 
 _counter = itertools.count()
 _local = threading.local()
@@ -44,6 +54,11 @@ class Reserved(Protocol):
     ) -> None:
         """Draw the values of a part of a tensor of `shape`: those at `places`, the numbers along
         each axis in ascending order, or None for all.
+        """
+
+    def as_type(self, old: Any, new: Any) -> Reserved | None:
+        """Return what draws the values for a tensor of the type `old` as they are after a
+        conversion to `new`; None where they have to be drawn before it.
         """
 
 
@@ -140,8 +155,8 @@ class Parameter(Tensor):
         only_declared = getattr(_local, "declares_only", False)
         if only_declared or current().dividing is not None:
             reserved = reserved or initializers.reserve(init)
-            if reserved is not None:
-                self.__dict__["reserved"] = reserved
+        if reserved is not None:
+            self.__dict__["reserved"] = reserved
         if only_declared or reserved is not None:
             self.__class__ = Declared
         else:
@@ -364,16 +379,31 @@ class Declared(Parameter):
     def set_dtype(self, dtype: Any) -> Parameter:
         """Take another element type, and return the parameter."""
         new = D.from_any(dtype)
-        if self.reserved is not None and all(d.is_floating and d is not D.float64 for d in (self.dtype, new)):
-            # The values are drawn as float32 for each of these types.
-            self._type = tensor_type(self._type.shape, new)
-            return self
-        return super().set_dtype(dtype)
+        reserved = None if self.reserved is None else self.reserved.as_type(self.dtype, new)
+        if reserved is None:
+            return super().set_dtype(dtype)
+        self.__dict__["reserved"], self._type = reserved, tensor_type(self._type.shape, new)
+        return self
 
 
 def put_aside(parameter: Parameter) -> None:
     """Let ``init`` fill a parameter that has no buffer when its values are first read."""
     parameter.__class__ = Declared
+
+
+def reserve(parameter: Parameter, values: Any) -> None:
+    """Let a parameter without values have those that are reserved, once they are asked for;
+    `values` are also an initializer, which fills an array when it is called.
+    """
+    parameter.__dict__["init"] = parameter.__dict__["reserved"] = values
+    parameter.__class__ = Declared
+
+
+def declared(name: str, type: TensorType, values: Any) -> Parameter:
+    """Return a parameter of the values that are reserved (see `reserve`)."""
+    made = Tensor(shape=type.shape, dtype=type.dtype, init=values)
+    made.__dict__["reserved"] = values
+    return Parameter(made, name)
 
 
 @contextmanager

@@ -15,12 +15,11 @@ from mycel._src.tensors.core.tensor import Tensor
 from mycel.compat.inner.common.dtype import qint4x2
 from mycel.compat.inner.train import checkpoint_pb2
 from mycel.train.checkpoint_format import read_ckpt
+from mycel.train.parameter_loading import FLOATS, INTEGERS, fitted
+from mycel.train.parameter_slices import take_values
 from mycel.train.serialization import (
-    _FLOATS,
-    _INTEGERS,
     _appended,
     _collected,
-    _fitted,
     _wanted,
     load_param_into_net,
     save_checkpoint,
@@ -74,14 +73,17 @@ def _update_param(param: Parameter, new_param: Any, strict_load: bool) -> None:
         raise TypeError(f"{param.name}: the new value must be a parameter or a tensor, not {new_param!r}")
     if new_param.size == 1 and param.ndim == 0:
         new_param = new_param.reshape(())
-    value = _fitted(param, new_param.asnumpy(), new_param.dtype, strict_load)
-    param.set_data(Tensor(value, param.dtype))
+    value = fitted(param, new_param, strict_load)
+    if isinstance(value, np.ndarray):
+        param.set_data(Tensor(value, param.dtype))
+    else:
+        take_values(param, value)
 
 
 def _type_convert(param: Parameter, new_param: Parameter, strict_load: bool) -> bool:
     """Return whether values of the type of one parameter go into another one."""
     pair = {param.dtype.name, new_param.dtype.name}
-    return not strict_load and (pair <= set(_FLOATS) or pair <= {*_INTEGERS, "int8", "int16"})
+    return not strict_load and (pair <= set(FLOATS) or pair <= {*INTEGERS, "int8", "int16"})
 
 
 def _special_process_par(par: Parameter, new_par: Parameter) -> bool:
