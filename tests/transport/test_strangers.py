@@ -1,5 +1,5 @@
-"""Whoever connects to where ranks meet, and says nothing or something else, holds up nobody and
-counts for nothing; and what goes wrong with a rank is said by its name.
+"""Whoever connects to where ranks meet, and has not their key, holds up nobody and counts for
+nothing; and what goes wrong with a rank is said by its name.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -20,7 +21,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from mycel._src.compiler.transport import rendezvous
+from mycel._src.compiler.transport import authentication, rendezvous
 from mycel._src.compiler.transport import tcp_store as stores
 from mycel._src.compiler.transport.sockets import Sockets
 from mycel._src.compiler.transport.tcp_store import TCPStore
@@ -40,7 +41,10 @@ STRANGERS = {
     "zeros": (bytes(200), False),
     "half": (GREETING[:7], False),
     "half and gone": (GREETING[:7], True),
-    "another rank": (struct.pack("!I32s", 1, bytes(32)), False),
+    "another rank": (rendezvous._GREETING + struct.pack("!I32s", 1, bytes(32)), False),
+    "a client without key": (GREETING + bytes(4 + 32 + 32), False),
+    "a client without key and gone": (GREETING + bytes(4 + 32 + 32), True),
+    "a client that says no more": (GREETING + bytes(4 + 32), False),
     "a large promise": (struct.pack("!cII", b"s", 2**32 - 1, 2**32 - 1), False),
 }
 # What they may say once they have been greeted as clients.
@@ -66,6 +70,15 @@ def speak(place: object, said: bytes, closes: bool, family: int = socket.AF_INET
         made.sendall(said)
     if closes:
         made.close()
+    return made
+
+
+def client(place: object, said: bytes) -> socket.socket:
+    """A connection that has authenticated, and says something else than clients do."""
+    made = speak(place, b"", False)
+    authentication.authenticate(made, GREETING, 0, authentication.key(), time.monotonic() + 60)
+    with suppress(OSError):
+        made.sendall(said)
     return made
 
 
@@ -96,13 +109,13 @@ def strangers(connect: Callable[[bytes, bool], socket.socket]) -> Iterator[None]
 
 
 def test_a_store_counts_clients_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores, "_PATIENCE", 1e6)
+    monkeypatch.setattr(authentication, "PATIENCE", 1e6)
     monkeypatch.setattr(stores, "_GLANCE", 0.05)
     with TCPStore("127.0.0.1", 0, is_master=True, timeout=timedelta(seconds=60)) as store:
         place = ("127.0.0.1", store.port)
         with strangers(lambda said, closes: speak(place, said, closes)):
             assert store._server is not None and store._server.clients == 1
-            clients = [speak(place, GREETING + said, False) for said in REQUESTS.values()]
+            clients = [client(place, said) for said in REQUESTS.values()]
             with TCPStore("127.0.0.1", store.port) as other:
                 other.set("x", "1")
                 assert store.add("x", 1) == 2
@@ -112,16 +125,98 @@ def test_a_store_counts_clients_alone(monkeypatch: pytest.MonkeyPatch) -> None:
             store.await_departures(2 + len(REQUESTS))
 
 
+def until_closed(one: socket.socket) -> bytes:
+    """What a connection says until the other side has closed it."""
+    said = b""
+    with suppress(ConnectionError):
+        while part := one.recv(1000):
+            said += part
+    one.close()
+    return said
+
+
 def test_strangers_are_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores, "_PATIENCE", 0.05)
+    monkeypatch.setattr(authentication, "PATIENCE", 0.05)
     with TCPStore("127.0.0.1", 0, is_master=True) as store:
         for said, closes in STRANGERS.values():
             made = speak(("127.0.0.1", store.port), said, closes)
             if not closes:
-                with suppress(ConnectionError):
-                    assert made.recv(1) == b""
-                made.close()
+                told = until_closed(made)
+                # The greeting and what is to be proven; nothing is said of the key.
+                assert told in (b"", bytes(32)) or (told.startswith(GREETING) and len(told) in (48, 80))
+                assert len(told) < 80 or told.endswith(bytes(32))
         assert store.num_keys() == 0
+
+
+def test_there_is_a_bound_on_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that have been silent make room, and a client that was sent away comes again."""
+    monkeypatch.setattr(authentication, "PATIENCE", 1e6)
+    monkeypatch.setattr(authentication, "MOST", 4)
+    with TCPStore("127.0.0.1", 0, is_master=True) as store:
+        kept = [speak(("127.0.0.1", store.port), b"", False) for _ in range(20)]
+        with TCPStore("127.0.0.1", store.port, timeout=timedelta(seconds=60)) as other:
+            other.set("x", "1")
+        assert store._server is not None and len(store._server.reception._strangers) <= 4
+        assert sum(thread.name.startswith("mycel-store-client") for thread in threading.enumerate()) <= 2
+        for one in kept[:15]:
+            assert until_closed(one) == b""
+        for one in kept:
+            one.close()
+
+
+ONE, OTHER = "one key of sixteen bytes", "another key of sixteen bytes"
+
+
+def test_a_client_with_another_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MYCEL_KEY", ONE)
+    with TCPStore("127.0.0.1", 0, is_master=True) as store:
+        for other in (OTHER, ""):
+            monkeypatch.setenv("MYCEL_KEY", other)
+            with pytest.raises(RuntimeError, match=f"server at 127.0.0.1:{store.port} has another key .*; MYCEL_KEY"):
+                TCPStore("127.0.0.1", store.port)
+        monkeypatch.setenv("MYCEL_KEY", ONE)
+        with TCPStore("127.0.0.1", store.port) as client:
+            assert client.num_keys() == 0
+        assert store._server is not None and store._server.clients == 2
+    monkeypatch.setenv("MYCEL_KEY", "short")
+    with pytest.raises(RuntimeError, match="MYCEL_KEY must be at least 16 random characters, not 5; `openssl"):
+        TCPStore("127.0.0.1", 0, is_master=True)
+
+
+def test_a_server_without_the_key_is_refused() -> None:
+    """It sends back what the client says, or random bytes."""
+    for answer in (lambda proof: proof, lambda proof: drawn(32)):
+        ours, theirs = socket.socketpair()
+
+        def serve(answer: Callable[[bytes], bytes] = answer, theirs: socket.socket = theirs) -> None:
+            hello = theirs.recv(52, socket.MSG_WAITALL)
+            theirs.sendall(hello[:16] + hello[20:])
+            theirs.sendall(answer(theirs.recv(32, socket.MSG_WAITALL)))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with ours, theirs, pytest.raises(authentication.Refused, match="it has another key"):
+            authentication.authenticate(ours, GREETING, 0, ONE.encode(), time.monotonic() + 60)
+        thread.join()
+
+
+def test_what_was_heard_once_proves_nothing() -> None:
+    """Who repeats the bytes of a client that has authenticated is refused."""
+    said: list[bytes] = []
+
+    class Recorded(socket.socket):
+        def sendall(self, data: bytes, *_: int) -> None:  # type: ignore[override]
+            said.append(data)
+            super().sendall(data)
+
+    with TCPStore("127.0.0.1", 0, is_master=True) as store:
+        made = Recorded()
+        made.connect(("127.0.0.1", store.port))
+        authentication.authenticate(made, GREETING, 0, authentication.key(), time.monotonic() + 60)
+        assert len(said) == 2
+        told = until_closed(speak(("127.0.0.1", store.port), b"".join(said), False))
+        assert len(told) == 80 and told.endswith(bytes(32))
+        made.close()
 
 
 def test_what_is_no_store_is_named() -> None:
@@ -148,7 +243,7 @@ def test_ranks_meet_among_strangers(apart: bool, monkeypatch: pytest.MonkeyPatch
     """Strangers are there before the last rank comes, and stay until all have met."""
     if not apart and not rendezvous.machine():
         pytest.skip("there are no such sockets here")
-    monkeypatch.setattr(rendezvous, "_PATIENCE", 1e6)
+    monkeypatch.setattr(authentication, "PATIENCE", 1e6)
     own = threading.local()
     if apart:
         monkeypatch.setattr(rendezvous, "machine", lambda: own.name)

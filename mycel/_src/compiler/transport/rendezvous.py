@@ -2,12 +2,11 @@
 
 A rank says at the store that it comes, and on which machine it is. A number that came before is an
 error, for the later of the two. Where all are on one machine they listen at Unix sockets alone, and
-no port is open; else each listens also at the address by which it reaches the store, and at no
-other. Every rank connects to all lower ones and greets them with its number and a secret of the
-store.
+no port is open; else each listens also at one address, that by which it reaches the store or that
+of MYCEL_INTERFACE. Every rank connects to all lower ones, and gives its number.
 
-Anybody may connect to where a rank listens. So greetings are read side by side, each as its bytes
-come and for `_PATIENCE` seconds; who says something else, or nothing, holds up nobody.
+Anybody may connect to where a rank listens, so both sides first show that they have the key of the
+launch and a secret of the store (`transport.authentication`). Those that have not hold up nobody.
 """
 
 from __future__ import annotations
@@ -15,21 +14,20 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import selectors
 import socket
-import struct
 import time
 from datetime import timedelta
 from typing import Any
 
-from mycel._src.compiler.transport import rank_status
+from mycel._src.compiler.transport import addresses, authentication, rank_status
 from mycel._src.compiler.transport.tcp_store import TCPStore
 
 __all__ = ["machine", "meet"]
 
-_HELLO = struct.Struct("!I32s")
-_PATIENCE = 10.0
-_MOST_STRANGERS = 64
+_GREETING = b"mycel rank 1\n\0\0\0"
+_BACKLOG = 64  # for strangers, beside ranks
+# An end that the network does not tell of is found after about ten seconds.
+_ALIVE = (("TCP_KEEPIDLE", 4), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3))
 _BRIEFLY = 0.02
 _OTHER = 5.0  # seconds in which the process that has a number already says which one it is
 Connections = dict[int, socket.socket]
@@ -78,6 +76,7 @@ class _Meeting:
         self.rank, self.size, self.store, self.name = rank, size, store, name
         self.limit = store.timeout.total_seconds()
         self.machines: list[str] = []
+        self.addresses: list[str] = []
         self.secret = b""
 
     def asked(self, key: str, peer: int) -> bytes:
@@ -111,9 +110,10 @@ class _Meeting:
         self.store.set(own, who)
         if self.rank == 0:
             self.store.set(f"{self.name}/secret", secrets.token_hex(16))
-        self.store.set(f"{self.name}/machine/{self.rank}", machine())
-        self.machines = [self.asked(f"machine/{peer}", peer).decode() for peer in range(self.size)]
-        self.secret = self.asked("secret", 0)
+        self.store.set(f"{self.name}/machine/{self.rank}", json.dumps([machine(), self.store.own_address()]))
+        found = [json.loads(self.asked(f"machine/{peer}", peer)) for peer in range(self.size)]
+        self.machines, self.addresses = [m for m, _ in found], [a for _, a in found]
+        self.secret = authentication.key() + self.asked("secret", 0)
 
     def _has_soon(self, key: str) -> bool:
         try:
@@ -124,7 +124,7 @@ class _Meeting:
 
     def listen(self, listening: list[socket.socket]) -> dict[str, Any]:
         """Begin to listen, and return where, as other ranks need it."""
-        unix, backlog = self.machines[self.rank], self.size + _MOST_STRANGERS
+        unix, backlog = self.machines[self.rank], self.size + _BACKLOG
         address: dict[str, Any] = {}
         if unix:
             local = socket.socket(socket.AF_UNIX)
@@ -133,7 +133,7 @@ class _Meeting:
             local.bind("\0" + address["path"])
             local.listen(backlog)
         if not unix or any(other != unix for other in self.machines):
-            host = self.store.own_address()
+            host = self.reached()
             tcp = socket.create_server(
                 (host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=backlog
             )
@@ -141,117 +141,88 @@ class _Meeting:
             address.update(host=host, port=tcp.getsockname()[1])
         return address
 
+    def reached(self) -> str:
+        """Return the address of this machine at which the others reach it.
+
+        The machine of the store may know that one by an inner address of its own name.
+        """
+        own = self.addresses[self.rank]
+        others = [a for m, a in zip(self.machines, self.addresses) if m != self.machines[self.rank]]
+        outer = [a for a in others if not addresses.is_loopback(a)]
+        return addresses.towards(outer[0]) if outer and addresses.is_loopback(own) else own
+
     def connected(self, peer: int) -> socket.socket:
-        """Return a connection to a lower rank, which has been greeted."""
+        """Return a connection to a lower rank, which knows who this is."""
         address = json.loads(self.asked(str(peer), peer))
-        unix, end = self.machines[self.rank], time.monotonic() + self.limit
-        if unix and self.machines[peer] == unix:
-            made = socket.socket(socket.AF_UNIX)
-            made.settimeout(self.limit)
+        end = time.monotonic() + self.limit
+        with rank_status.waiting("communication.init", peer):
             while True:
+                made = self._connection(peer, address, end)
                 try:
-                    made.connect("\0" + address["path"])
-                    break
-                except BlockingIOError:  # others wait there already
-                    if time.monotonic() >= end:
-                        made.close()
+                    authentication.authenticate(made, _GREETING, self.rank, self.secret, end)
+                    return _ready(made)
+                except authentication.Refused as error:
+                    made.close()
+                    raise RuntimeError(f"communication.init: what listens for rank {peer} is none: {error}") from None
+                except OSError:  # strangers that were there in masses have taken this one's place
+                    made.close()
+                    if time.monotonic() + _BRIEFLY >= end:
                         raise self.absent(peer) from None
                     time.sleep(_BRIEFLY)
-        else:
-            made = socket.create_connection((address["host"], address["port"]), self.limit)
-        made.sendall(_HELLO.pack(self.rank, self.secret))
-        return _ready(made)
+
+    def _connection(self, peer: int, address: dict[str, Any], end: float) -> socket.socket:
+        """Return a connection to where a lower rank listens.
+
+        Raises RuntimeError where it does so no more.
+        """
+        unix = self.machines[self.rank]
+        near = bool(unix) and self.machines[peer] == unix
+        while True:
+            left = max(end - time.monotonic(), 0.001)
+            try:
+                if not near:
+                    return socket.create_connection((address["host"], address["port"]), left)
+                made = socket.socket(socket.AF_UNIX)
+                made.settimeout(left)
+                try:
+                    made.connect("\0" + address["path"])
+                    return made
+                except BaseException:
+                    made.close()
+                    raise
+            except (BlockingIOError, TimeoutError):  # others wait there already
+                if time.monotonic() + _BRIEFLY >= end:
+                    raise self.absent(peer) from None
+                time.sleep(_BRIEFLY)
+            except OSError as error:
+                raise RuntimeError(
+                    f"communication.init: rank {peer} is not reached at {address.get('host', 'its Unix socket')}: "
+                    f"{error}; where a machine has several addresses, MYCEL_INTERFACE says which one the others reach"
+                ) from error
 
     def accept(self, listening: list[socket.socket], made: Connections) -> None:
         """Add the connections of all higher ranks to `made`."""
-        pending: dict[socket.socket, _Guest] = {}
-        with selectors.DefaultSelector() as selector:
-            try:
-                for one in listening:
-                    one.setblocking(False)
-                    selector.register(one, selectors.EVENT_READ)
-                while len(made) < self.size - 1:
-                    missing = next(k for k in range(self.rank + 1, self.size) if k not in made)
-                    with rank_status.waiting("communication.init", missing):
-                        self._next(selector, pending, made, missing)
-            finally:
-                for one in pending:
-                    one.close()
+        reception = authentication.Reception(listening, _GREETING, self.secret)
+        try:
+            while len(made) < self.size - 1:
+                missing = next(k for k in range(self.rank + 1, self.size) if k not in made)
+                with rank_status.waiting("communication.init", missing):
+                    self._next(reception, made, missing)
+        finally:
+            reception.close()
 
-    def _next(
-        self,
-        selector: selectors.BaseSelector,
-        pending: dict[socket.socket, _Guest],
-        made: Connections,
-        missing: int,
-    ) -> None:
-        """Accept connections and read greetings until one of them is a rank's."""
+    def _next(self, reception: authentication.Reception, made: Connections, missing: int) -> None:
+        """Wait until another rank has come."""
         end, count = time.monotonic() + self.limit, len(made)
         while len(made) == count:
-            now = time.monotonic()
-            if now >= end:
+            left = end - time.monotonic()
+            if left <= 0:
                 raise self.absent(missing)
-            for key, _ in selector.select(min(end - now, _PATIENCE / 10)):
-                one: Any = key.fileobj
-                if key.data is None:
-                    _let_in(one, selector, pending)
-                    continue
-                peer = key.data.heard(one, self.secret)
-                if peer is None:
-                    continue
-                selector.unregister(one)
-                del pending[one]
+            for connection, peer in reception.next(left):
                 if self.rank < peer < self.size and peer not in made:
-                    made[peer] = _ready(one)
+                    made[peer] = _ready(connection)
                 else:
-                    one.close()
-            now = time.monotonic()
-            for one in [one for one, guest in pending.items() if guest.until < now]:
-                _send_away(one, selector, pending)
-
-
-class _Guest:
-    """A connection before its greeting is complete: the bytes so far, and the deadline for the
-    rest.
-    """
-
-    def __init__(self) -> None:
-        self.said, self.until = b"", time.monotonic() + _PATIENCE
-
-    def heard(self, one: socket.socket, secret: bytes) -> int | None:
-        """Read more of the greeting; return the rank, -1 for a stranger, None if more must come."""
-        try:
-            came = one.recv(_HELLO.size - len(self.said))
-        except BlockingIOError:
-            return None
-        except OSError:
-            return -1
-        if not came:
-            return -1
-        self.said += came
-        if len(self.said) < _HELLO.size:
-            return None
-        peer, given = _HELLO.unpack(self.said)
-        return int(peer) if secrets.compare_digest(given, secret) else -1
-
-
-def _let_in(one: socket.socket, selector: selectors.BaseSelector, pending: dict[socket.socket, _Guest]) -> None:
-    try:
-        made, _ = one.accept()
-    except OSError:  # who has gone again; or the system has no room for one more
-        time.sleep(_BRIEFLY)
-        return
-    if len(pending) == _MOST_STRANGERS:
-        _send_away(next(iter(pending)), selector, pending)
-    made.setblocking(False)
-    pending[made] = guest = _Guest()
-    selector.register(made, selectors.EVENT_READ, guest)
-
-
-def _send_away(one: socket.socket, selector: selectors.BaseSelector, pending: dict[socket.socket, _Guest]) -> None:
-    selector.unregister(one)
-    del pending[one]
-    one.close()
+                    connection.close()
 
 
 def _ready(connection: socket.socket) -> socket.socket:
@@ -259,4 +230,7 @@ def _ready(connection: socket.socket) -> socket.socket:
     if connection.family != getattr(socket, "AF_UNIX", None):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _ALIVE:
+            if hasattr(socket, name):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return connection

@@ -1,7 +1,9 @@
 """A key-value store over TCP: one process serves it, in threads of its own, and all are clients.
 
-Who connects says `_GREETING` first, and the server says it back. Until then it is a stranger, which
-counts for nothing and has ten seconds; who says anything else, then or later, is sent away.
+Who connects shows that it has the key of the launch, and so does the server
+(`transport.authentication`). Until then it is a stranger, which counts for nothing; one thread
+receives all strangers, and drops who says anything else. A client that says what none says is sent
+away.
 
 A request is a frame of one letter and two byte strings; a reply is one of one letter and one byte
 string. Lengths are 32 bits, big-endian. The server answers each connection in a thread, under one
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["TCPStore"]
 
 MOST_KEY, MOST_VALUE = 4096, 2**30
-_GREETING = b"mycel store 1\n\0\0"
-_PATIENCE = 10.0
+_GREETING = b"mycel store 2\n\0\0"
+_BACKLOG = 1024
 _GLANCE = 1.0  # seconds between looks whether a client that waits is still there
 _HEAD = struct.Struct("!cII")
 _REPLY = struct.Struct("!cI")
@@ -41,14 +43,12 @@ class _Malformed(ValueError):
     """A request that no client of a store sends."""
 
 
-def _exactly(connection: socket.socket, count: int, until: float | None = None) -> bytes:
-    """Return so many bytes, which come `until` some time at the latest; they are taken as they
-    come, so that a length promised takes no memory.
+def _exactly(connection: socket.socket, count: int) -> bytes:
+    """Return so many bytes; they are taken as they come, so that a length promised takes no
+    memory.
     """
     parts = []
     while count:
-        if until is not None:
-            connection.settimeout(max(until - time.monotonic(), 0.001))
         part = connection.recv(min(count, 1 << 20))
         if not part:
             raise ConnectionError("the other side closed the connection")
@@ -61,64 +61,53 @@ class _Server:
     """The values, and a thread for each connection."""
 
     def __init__(self, host: str, port: int) -> None:
-        # Most programs have no store and need not wait for the module.
+        # Most programs have no store and need not wait for these modules.
         import socket
 
-        self.listener = socket.create_server((host, port))
+        from mycel._src.compiler.transport import authentication
+
+        secret = authentication.key()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        self.reception = authentication.Reception([self.listener], _GREETING, secret)
         self.values: dict[bytes, bytes] = {}
         self.changed = locks.condition()
         self.clients = 0
         self.open = True
         self.connections: set[socket.socket] = set()
-        self.strangers: set[socket.socket] = set()
-        threading.Thread(target=self._accept, name="mycel-store", daemon=True).start()
+        self.thread = threading.Thread(target=self._receive, name="mycel-store", daemon=True)
+        self.thread.start()
 
-    def _accept(self) -> None:
+    def _receive(self) -> None:
         while self.open:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                if self.open:  # who has gone again; or the system has no room for one more
-                    time.sleep(0.02)
-                continue
-            with self.changed:
-                self.strangers.add(connection)
-            try:
-                threading.Thread(target=self._serve, args=(connection,), name="mycel-store-client", daemon=True).start()
-            except RuntimeError:  # the system has no room for a thread
-                self._forget(connection)
+            for connection, _ in self.reception.next():
+                with self.changed:
+                    self.connections.add(connection)
+                    self.clients += 1
+                    self.changed.notify_all()
+                made = threading.Thread(target=self._serve, args=(connection,), name="mycel-store-client", daemon=True)
+                try:
+                    made.start()
+                except RuntimeError:  # the system has no room for a thread
+                    self._forget(connection)
+        self.reception.close()
 
     def _serve(self, connection: socket.socket) -> None:
         try:
-            if self._greeted(connection):
-                while self.open:
-                    letter, key_size, size = _HEAD.unpack(_exactly(connection, _HEAD.size))
-                    if key_size > MOST_KEY or size > MOST_VALUE:
-                        break
-                    key, value = _exactly(connection, key_size), _exactly(connection, size)
-                    status, reply = self._answer(letter, key, value, connection)
-                    connection.sendall(_REPLY.pack(status, len(reply)) + reply)
+            while self.open:
+                letter, key_size, size = _HEAD.unpack(_exactly(connection, _HEAD.size))
+                if key_size > MOST_KEY or size > MOST_VALUE:
+                    break
+                key, value = _exactly(connection, key_size), _exactly(connection, size)
+                status, reply = self._answer(letter, key, value, connection)
+                connection.sendall(_REPLY.pack(status, len(reply)) + reply)
         except (OSError, ValueError) as error:
             logger.debug("TCPStore: a connection has ended: %s", error)
         finally:
             self._forget(connection)
 
-    def _greeted(self, connection: socket.socket) -> bool:
-        """Return whether a new connection has greeted as a client; such connections are counted."""
-        if _exactly(connection, len(_GREETING), time.monotonic() + _PATIENCE) != _GREETING:
-            return False
-        connection.settimeout(None)
-        with self.changed:
-            self.strangers.discard(connection)
-            self.connections.add(connection)
-            self.clients += 1
-            self.changed.notify_all()
-        connection.sendall(_GREETING)
-        return True
-
     def _forget(self, connection: socket.socket) -> None:
         with self.changed:
-            self.strangers.discard(connection)
             self.connections.discard(connection)
             self.changed.notify_all()
         connection.close()
@@ -169,13 +158,15 @@ class _Server:
             return b"o", value if letter == b"a" else b""
 
     def close(self) -> None:
+        import socket
+
         self.open = False
         with self.changed:
             self.changed.notify_all()
-            connections = [*self.connections, *self.strangers]
-        import socket
-
-        for one in (self.listener, *connections):
+            connections = list(self.connections)
+        self.reception.wake()
+        self.thread.join()
+        for one in connections:
             with suppress(OSError):  # which it is where the other side has closed it already
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
@@ -213,7 +204,8 @@ class TCPStore:
     """A client of keys and values that processes share, or their server.
 
     Keys have up to 4096 bytes, values less than 1 GiB. The server ends with `close`, with the
-    ``with`` statement, or with the process.
+    ``with`` statement, or with the process. Where the variable MYCEL_KEY has a key, who has another
+    one is refused.
 
     Args:
         host_name (str): The host of the server.
@@ -317,24 +309,30 @@ class TCPStore:
         """Return whether the server takes this client; False where it has gone before it could say
         so.
         """
+        from mycel._src.compiler.transport import authentication
+
+        place = f"{self.host_name}:{self.port}"
         try:
-            connection.sendall(_GREETING)
-            answer = _exactly(connection, len(_GREETING), limit)
+            authentication.authenticate(connection, _GREETING, 0, authentication.key(), limit)
+        except authentication.Refused as error:
+            connection.close()
+            if error.answer:
+                raise RuntimeError(
+                    f"TCPStore: what listens at {place} is no store: it says {error.answer!r}; choose another port"
+                ) from error
+            raise RuntimeError(
+                f"TCPStore: the server at {place} has another key than this process; {authentication.KEY} must be the "
+                "same for all processes of a launch"
+            ) from error
         except OSError as error:
             connection.close()
             if time.monotonic() + 0.05 >= limit:
                 raise RuntimeError(
-                    f"TCPStore: what listens at {self.host_name}:{self.port} did not answer as a store within "
+                    f"TCPStore: what listens at {place} did not answer as a store within "
                     f"{self.timeout.total_seconds()} s: {error}; choose another port"
                 ) from error
             time.sleep(0.05)
             return False
-        if answer != _GREETING:
-            connection.close()
-            raise RuntimeError(
-                f"TCPStore: what listens at {self.host_name}:{self.port} is no store: it says {answer!r}; choose "
-                "another port"
-            )
         return True
 
     def _ask(self, function: str, letter: bytes, key: bytes, value: bytes = b"") -> bytes:
@@ -412,9 +410,17 @@ class TCPStore:
         with server.changed:
             server.changed.wait_for(lambda: server.clients >= count and len(server.connections) <= 1)
 
+    def limit_answers(self, seconds: float) -> None:
+        """Have requests fail, as where the server is gone, that it does not answer in so long."""
+        self._connection.settimeout(None if seconds == float("inf") else seconds)
+
     def own_address(self) -> str:
-        """Return the address of this machine in the network by which it reaches the server."""
-        return str(self._connection.getsockname()[0])
+        """Return the address of this machine that MYCEL_INTERFACE chooses, or else the one from
+        which it reaches the server.
+        """
+        from mycel._src.compiler.transport import addresses
+
+        return addresses.chosen() or str(self._connection.getsockname()[0])
 
     def close(self) -> None:
         """End the connection; in the master, the server too."""
