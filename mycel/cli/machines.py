@@ -1,4 +1,4 @@
-"""Launches on several machines, from one: by an agent such as ssh, or by Ray.
+"""Launches on several machines, from one, by an agent such as ssh.
 
 On each machine a launcher runs with its part of the ranks. They watch each other through the store
 that the first one serves, so that the first failure ends all (`mycel.cli.supervisor`). Each holds
@@ -19,12 +19,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from mycel._src.compiler.transport import addresses, authentication
 from mycel._src.foundation.system import subprocesses
 from mycel.cli.lines import Piped
 
-__all__ = ["Machine", "by_agent", "by_ray"]
+__all__ = ["SSH", "Machine", "by_agent", "key_line", "settings"]
 
-_PATIENCE = 12.0  # seconds that launchers have to end, once one has failed
+# The network is looked at, so that a machine that is cut off is told from one that says nothing.
+SSH = "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=2 -o ServerAliveCountMax=3".split()
+
+_PATIENCE = 2.5  # seconds that launchers have to end by themselves, once one has failed
+_LEAVE = 3.5  # seconds that they have to end when asked to
 _PASSED = ("PYTHONPATH", "OMP_NUM_THREADS")
 
 
@@ -37,21 +42,33 @@ class Machine:
     first: int
 
 
-def _settings() -> list[str]:
-    """Return the variables of this process that concern ranks, as NAME=VALUE."""
-    return [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("MYCEL_") or k in _PASSED]
+def settings() -> list[str]:
+    """Return the variables of this process that concern ranks, as NAME=VALUE.
+
+    The key is none of them, as command lines are seen by all users of a machine, and neither is an
+    address, which is of one machine.
+    """
+    found = [k for k in sorted(os.environ) if k.startswith("MYCEL_") or k in _PASSED]
+    own = {authentication.KEY} | ({addresses.INTERFACE} if "." in os.environ.get(addresses.INTERFACE, "") else set())
+    return [f"{k}={os.environ[k]}" for k in found if k not in own]
+
+
+def key_line() -> bytes:
+    """Return the line that launchers read first: the key of this launch."""
+    return (authentication.key().decode() or authentication.new_key()).encode() + b"\n"
 
 
 def by_agent(
     name: str,
     machines: Sequence[Machine],
     agent: Sequence[str],
-    command: Callable[[int, int, int, int, int, str], list[str]],
+    command: Callable[[int, int, int, int, int, str, str], list[str]],
 ) -> int:
     """Run a launcher on each of `machines` by `agent`, which takes a machine and a command.
 
-    ``command(ranks, machines, number, local, first, master)`` gives the launcher of one machine;
-    `name` is that of this command. Returns the status of the first that fails, or 0.
+    ``command(ranks, machines, number, local, first, master, machine)`` gives the launcher of one
+    machine; `name` is that of this command. The key goes to the launchers by their input. Returns
+    the status of the first that fails, or 0.
     """
     count = sum(m.local for m in machines)
     master = f"{machines[0].name}:{random.randrange(20000, 32000)}"  # below the ports that systems give away
@@ -59,9 +76,10 @@ def by_agent(
     piped = Piped()
     before = {s: signal.signal(s, _interrupted) for s in (signal.SIGTERM, signal.SIGHUP)}
     try:
+        line_of_key = key_line()
         for k, machine in enumerate(machines):
-            inner = command(count, len(machines), k, machine.local, machine.first, master)
-            line = f"cd {shlex.quote(os.getcwd())} && exec env {shlex.join([*_settings(), *inner])}"
+            inner = command(count, len(machines), k, machine.local, machine.first, master, machine.name)
+            line = f"cd {shlex.quote(os.getcwd())} && exec env {shlex.join([*settings(), *inner])}"
             # In a group of its own, so that an interrupt of the keyboard ends it through its leash.
             process = subprocesses.start(
                 [*agent, machine.name, line],
@@ -72,6 +90,10 @@ def by_agent(
             )
             started.append(process)
             piped.add("", process)
+            assert process.stdin is not None
+            with suppress(OSError):  # it has ended already
+                process.stdin.write(line_of_key)
+                process.stdin.flush()
         piped.begin()
         failed = _first_failure(started)
         if failed is None:
@@ -120,84 +142,11 @@ def _end(started: Sequence[subprocess.Popen[bytes]]) -> None:
         if process.stdin is not None:
             with suppress(OSError):
                 process.stdin.close()
-    limit = time.monotonic() + _PATIENCE
+    limit = time.monotonic() + _LEAVE
     while time.monotonic() < limit and any(p.poll() is None for p in started):
         time.sleep(0.05)
     for process in started:
         if process.poll() is None:
-            process.kill()
+            with suppress(ProcessLookupError):  # it has ended meanwhile
+                os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def _library() -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise ValueError("--ray needs Ray, which is not installed; `pip install 'mycel[ray]'` installs it") from error
-    return ray
-
-
-def by_ray(name: str, nodes: int, local: int, address: str, command: Callable[[int, str], list[str]]) -> int:
-    """Run a launcher in each of `nodes` tasks of Ray, which have `local` processors each.
-
-    Ray spreads them over the machines of the cluster at `address` ("auto": the one that is there,
-    "local": a new one on this machine). ``command(number, master)`` gives the launcher of one;
-    `name` is that of this command. Returns the status of the first that fails, or 0.
-
-    Raises ValueError where Ray is not installed, or there is no such cluster.
-    """
-    ray = _library()
-    from ray.util.placement_group import placement_group
-    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy as Strategy
-
-    try:
-        ray.init(address=address, log_to_driver=True, configure_logging=False)
-    except ConnectionError as error:
-        raise ValueError(f"--ray {address}: {error}; `ray start` makes a cluster, and --ray local one here") from error
-    try:
-        free = ray.cluster_resources().get("CPU", 0)
-        if free < nodes * local:
-            raise ValueError(f"--ray: {nodes} x {local} processors are needed, and the cluster has {free:.0f}")
-        group = placement_group([{"CPU": local}] * nodes, strategy="SPREAD")
-        ray.get(group.ready())
-        places = [Strategy(group, placement_group_bundle_index=k) for k in range(nodes)]
-        run = ray.remote(num_cpus=local, max_retries=0)(_run_in_task)
-        master = ray.get(ray.remote(num_cpus=local)(_place_in_task).options(scheduling_strategy=places[0]).remote())
-        settings, folder = dict(s.split("=", 1) for s in _settings()), os.getcwd()
-        tasks = [
-            run.options(scheduling_strategy=places[k]).remote(command(k, master), folder, settings)
-            for k in range(nodes)
-        ]
-        statuses = ray.get(tasks)
-        failed = [s for s in statuses if s]
-        own = [s for s in failed if s != 1]
-        return int((own or failed or [0])[0])
-    except KeyboardInterrupt:
-        print(f"{name}: interrupted", file=sys.stderr)
-        return 130
-    finally:
-        ray.shutdown()
-
-
-def _place_in_task() -> str:
-    """Return the address of the machine of a task, and a port that is free there."""
-    import socket
-
-    import ray
-
-    address = ray.util.get_node_ip_address()
-    with socket.create_server((address, 0)) as made:
-        return f"{address}:{made.getsockname()[1]}"
-
-
-def _run_in_task(command: list[str], folder: str, settings: dict[str, str]) -> int:
-    """Run a launcher in a task of Ray; its leash ends with the task's process."""
-    variables = {**os.environ, **settings}
-    process = subprocesses.start(
-        command, cwd=folder, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        print(line.decode(errors="replace"), end="", flush=True)
-    status = process.wait()
-    return status if status >= 0 else 128 - status

@@ -19,13 +19,13 @@ one, a subreaper, and are ended too. If this process is killed the system kills 
 
 A rank that runs, and keeps others waiting, is named from `_NOTICE` seconds on, with its line.
 
-Launchers of several machines share a store: there they write whom their ranks wait for, and the
-first failure. What is said of main threads needs Linux; elsewhere only `timeout` ends a standstill.
+Launchers of several machines tell each other for whom their ranks wait, and the first failure
+(`mycel.cli.heartbeats`). What is said of main threads needs Linux; elsewhere only `timeout` ends a
+standstill.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import selectors
@@ -40,6 +40,7 @@ from typing import IO, Any
 from mycel._src.compiler.transport import rank_status
 from mycel._src.compiler.transport.tcp_store import TCPStore
 from mycel._src.foundation.system import subprocesses
+from mycel.cli.heartbeats import Heartbeats
 from mycel.cli.lines import Lines, Piped, front_of, writer
 from mycel.cli.processes import activity, adopt, end_all
 
@@ -55,9 +56,10 @@ _NOTICE = 30.0
 class Job:
     """What is launched: `command` by `local` of `size` ranks, from number `first` on.
 
-    `node` is the place of this machine among `nodes`. `environment` are the variables of all ranks
-    and `of_rank` those of one. `logs` gives the file of a rank's output, or is None for this
-    process's own, in whole lines; `shown` are the ranks whose files are also copied to it.
+    `node` is the place of this machine among `nodes`, and `machine` its name for messages (empty:
+    that of the system). `environment` are the variables of all ranks and `of_rank` those of one.
+    `logs` gives the file of a rank's output, or is None for this process's own, in whole lines,
+    with the rank in front if `prefix`; `shown` are the ranks whose files are also copied to it.
     """
 
     name: str
@@ -75,12 +77,14 @@ class Job:
     of_rank: Callable[[int], dict[str, str]] = lambda _: {}
     logs: Callable[[int], str] | None = None
     shown: tuple[int, ...] = ()
+    prefix: bool = True
+    machine: str = ""
 
 
 class _Rank:
     """One rank: its process, what it has told, and since when its main thread has not run."""
 
-    def __init__(self, number: int, process: subprocess.Popen[bytes], pipe: int) -> None:
+    def __init__(self, number: int, process: subprocess.Popen[bytes], pipe: int, front: str) -> None:
         self.number, self.process, self.pipe = number, process, pipe
         self.rest = b""
         self.where = ""
@@ -92,7 +96,7 @@ class _Rank:
         self.noticed = _NOTICE
         self.still: tuple[float, int, float] | None = None
         self.log: IO[bytes] | None = None
-        self.lines = Lines(front_of(number), writer(1))
+        self.lines = Lines(front, writer(1))
 
     def hear(self) -> None:
         """Read what the rank has written."""
@@ -142,6 +146,7 @@ class _Rank:
 class _Failure:
     text: str
     status: int
+    elsewhere: bool = False
 
 
 class Supervisor:
@@ -150,8 +155,10 @@ class Supervisor:
     def __init__(self, job: Job, store: TCPStore) -> None:
         self.job, self.store = job, store
         self.ranks: dict[int, _Rank] = {}
-        self.elsewhere: dict[int, tuple[int, float]] = {}
         self.looked = 0.0
+        limit = max(3.0, job.standstill - 2.0) if job.standstill else float("inf")
+        own = range(job.first, job.first + job.local)
+        self.others = Heartbeats(store, job.node, job.nodes, job.machine, own, self._waits_elsewhere, limit)
         # The output of several ranks; one alone has that of this process.
         self.piped = Piped() if job.logs is None and job.size > 1 else None
 
@@ -174,9 +181,8 @@ class Supervisor:
             left = [r for r in self.ranks.values() if r.process.poll() is None]
             if failure is not None:
                 self._say(failure.text)
-                with contextlib.suppress(RuntimeError):  # the other machine may have gone first
-                    self.store.add("launch/failures", 1)
-                    self.store.set("launch/failed", failure.text)
+                if not failure.elsewhere:
+                    self.others.tell(failure.text)
             end_all([r.process for r in self.ranks.values()])
             if self.piped is not None:
                 self.piped.end()
@@ -185,6 +191,7 @@ class Supervisor:
             self._copy_logs()
             for rank in self.ranks.values():
                 rank.lines.end()
+            self.others.close()
             for number, handler in before.items():
                 signal.signal(number, handler)
         return 0 if failure is None else failure.status
@@ -226,9 +233,10 @@ class Supervisor:
             os.close(theirs)
             if output is not None:
                 output.close()
-        self.ranks[number] = made = _Rank(number, process, ours)
+        front = front_of(number) if job.prefix else ""
+        self.ranks[number] = made = _Rank(number, process, ours, front)
         if self.piped is not None:
-            self.piped.add(front_of(number), process)
+            self.piped.add(front, process)
         if job.logs is not None and number in job.shown:
             made.log = open(job.logs(number), "rb")
 
@@ -254,7 +262,7 @@ class Supervisor:
                 self._copy_logs()
                 statuses = [r.process.poll() for r in self.ranks.values()]
                 if all(s == 0 for s in statuses):
-                    return self._await_others()
+                    return self._from(self.others.finish())
                 now = time.monotonic()
                 if limit is None and (any(statuses) or any(r.error for r in self.ranks.values())):
                     limit = now + _GRACE
@@ -262,7 +270,7 @@ class Supervisor:
                     return self._first_failure()
                 if limit is None and now - self.looked >= 1.0:
                     self.looked = now
-                    found = self._told_elsewhere() or self._standing()
+                    found = self._elsewhere() or self._standing()
                     if found is not None:
                         return found
 
@@ -276,7 +284,7 @@ class Supervisor:
         if not own and rank.error is not None and rank.error["lost"] not in self.ranks:
             limit = time.monotonic() + _GRACE  # the launcher of the rank that was lost knows more
             while time.monotonic() < limit:
-                found = self._told_elsewhere()
+                found = self._elsewhere()
                 if found is not None:
                     return found
                 time.sleep(_TICK)
@@ -292,6 +300,8 @@ class Supervisor:
         if rank.error is not None:
             where = rank.error["where"]
             text = f"has failed: {rank.error['failed']}" + (f" at {where}" if where else "")
+            place = "" if rank.error["lost"] is None else self.others.has(rank.error["lost"])
+            text += f"; rank {rank.error['lost']} was {place}" if place else ""
         elif status is not None and status < 0:
             text = f"was ended by {_signal_name(-status)}" + (f"; it was last at {rank.where}" if rank.where else "")
         else:
@@ -302,12 +312,20 @@ class Supervisor:
 
     def _waiting(self) -> dict[int, tuple[int, float]]:
         """Return the ranks that others wait for, with one of these and its seconds."""
-        found = dict(self.elsewhere)
-        for rank in self.ranks.values():
-            if rank.waits is not None and rank.process.poll() is None:
-                target = rank.waits[1]
-                if target not in found or found[target][1] < rank.waited:
-                    found[target] = (rank.number, rank.waited)
+        found = dict(self.others.elsewhere)
+        for target, (waiter, seconds) in self._own_waiting().items():
+            if target not in found or found[target][1] < seconds:
+                found[target] = (waiter, seconds)
+        return found
+
+    def _own_waiting(self) -> dict[int, tuple[int, float]]:
+        """Return the same of those that ranks of this machine wait for."""
+        found: dict[int, tuple[int, float]] = {}
+        for rank in list(self.ranks.values()):
+            waits = rank.waits
+            if waits is not None and rank.process.poll() is None:
+                if waits[1] not in found or found[waits[1]][1] < rank.waited:
+                    found[waits[1]] = (rank.number, rank.waited)
         return found
 
     def _standing(self) -> _Failure | None:
@@ -376,38 +394,15 @@ class Supervisor:
 
     # Several machines.
 
-    def _told_elsewhere(self) -> _Failure | None:
-        job = self.job
-        if job.nodes == 1:
-            return None
-        try:
-            waits = {k: v for k, v in self._waiting().items() if k not in self.ranks and v[0] in self.ranks}
-            self.store.set(f"launch/waits/{job.node}", json.dumps([(k, *v) for k, v in waits.items()]))
-            self.elsewhere = {}
-            for node in range(job.nodes):
-                key = f"launch/waits/{node}"
-                if node != job.node and self.store.check([key]):
-                    self.elsewhere.update({k: (w, s) for k, w, s in json.loads(self.store.get(key))})
-            if self.store.check(["launch/failed"]):
-                return _Failure(f"on another machine: {self.store.get('launch/failed').decode()}", 1)
-        except RuntimeError as error:
-            return _Failure(f"the launcher of the first machine is gone: {error}", 1)
-        return None
+    def _elsewhere(self) -> _Failure | None:
+        return self._from(self.others.failure())
 
-    def _await_others(self) -> _Failure | None:
-        """Wait, where the store is served here, until the other machines have ended too."""
-        job = self.job
-        if job.nodes == 1:
-            return None
-        try:
-            self.store.add("launch/done", 1)
-            while job.node == 0 and self.store.add("launch/done", 0) < job.nodes:
-                if self.store.check(["launch/failed"]):
-                    return _Failure(f"on another machine: {self.store.get('launch/failed').decode()}", 1)
-                time.sleep(_TICK)
-        except RuntimeError as error:
-            return _Failure(f"the launcher of the first machine is gone: {error}", 1)
-        return None
+    def _from(self, text: str) -> _Failure | None:
+        return _Failure(text, 1, elsewhere=True) if text else None
+
+    def _waits_elsewhere(self) -> dict[int, tuple[int, float]]:
+        """Return the ranks of other machines that ranks of this one wait for; any thread asks."""
+        return {k: v for k, v in self._own_waiting().items() if k not in self.ranks}
 
 
 def _interrupted(number: int, _: Any) -> None:

@@ -87,7 +87,7 @@ def test_a_failure_ends_both_machines(tmp_path: pathlib.Path) -> None:
     texts = [p.communicate(timeout=120)[1] for p in started]
     assert [p.returncode for p in started] == [1, 5], texts
     message = f"rank 1 has failed: SystemExit: 5 at {script}:2 (in <module>)"
-    assert f"mycel launch: on another machine: {message}" in texts[0]
+    assert f"mycel launch: on machine 1 ({socket.gethostname()}): {message}" in texts[0]
     assert f"mycel launch: {message}" in texts[1]
 
 

@@ -1,8 +1,7 @@
-"""Launches on several machines from one, with an agent that runs commands here, and by Ray."""
+"""Launches on several machines from one, with an agent that runs commands here."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import pathlib
 import signal
@@ -18,7 +17,6 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="ranks need a POSIX s
 
 ROOT = pathlib.Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
-INSTALLED = importlib.util.find_spec("ray") is not None
 
 SHOW = """import os, sys, time
 names = ("RANK_ID", "RANK_SIZE", "MS_LOCAL_RANK", "MS_LOCAL_WORKER_NUM", "MS_SCHED_HOST")
@@ -98,12 +96,17 @@ def test_all_machines_end_with_who_started_them(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--hosts", "a", "--ssh", "--agent", "rsh"], "--ssh and --agent exclude each other"),
+        (["--ssh", "-n", "2"], "--ssh and --agent need --hosts"),
+        (["--hosts", "no-such-host.invalid,192.0.2.1"], "is none of them; --node says which one it is, and --ssh"),
+        (["--hosts", "localhost,127.0.0.1"], "may be several of them; --node"),
+        (["--hosts", "a,b", "--node", "2"], "--node must be from 0 to 1, not 2"),
         (["--hosts", "a:b"], "--hosts a:b: it must be NAME:RANKS"),
         (["--hosts", "a:0"], "must be NAME:RANKS"),
         (["--hosts", "-oProxyCommand=x"], "must be NAME:RANKS"),
         (["--hosts", "a:2,b:2", "-n", "3"], "-n 3: --hosts a:2,b:2 has 4 ranks"),
         (["--hosts", "a", "--nodes", "2"], "leave --ray, --nodes and --local out"),
-        (["--hosts", "a", "--node", "1"], "--node is chosen where"),
+        (["--hosts", "a", "--ssh", "--node", "1"], "--node is chosen where"),
         (["--hosts", "a", "--agent", "no-such-agent"], "no command 'no-such-agent'"),
         (["--master-port", "99"], "--master-addr and --master-port go together"),
         (["--master-addr", "a", "--master", "b:1"], "without --master"),
@@ -128,19 +131,3 @@ def test_options_by_their_other_names(script: pathlib.Path) -> None:
     launch._check(options)
     job = launch._job(options)
     assert (job.size, job.local, job.first, job.node, job.nodes, job.host, job.port) == (8, 4, 4, 1, 2, "h", 9000)
-
-
-@pytest.mark.skipif(INSTALLED, reason="Ray is installed")
-def test_without_ray_it_is_said_what_to_install(capsys: pytest.CaptureFixture[str], script: pathlib.Path) -> None:
-    assert main(["launch", "--ray", "local", "-n", "2", str(script)]) == 2
-    assert "pip install 'mycel[ray]'" in capsys.readouterr().err
-
-
-@pytest.mark.skipif(not INSTALLED, reason="Ray is not installed")
-def test_ray(script: pathlib.Path) -> None:
-    process = started("--ray", "local", "--nodes", "2", "--local", "1", "--plain", script)
-    out, error = process.communicate(timeout=300)
-    assert process.returncode == 0, error
-    assert "0 2 0 1" in out and "1 2 0 1" in out
-    process = started("--ray", "local", "-n", "3000", script)
-    assert "3000 processors are needed" in process.communicate(timeout=300)[1] and process.returncode == 2
