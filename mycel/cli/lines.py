@@ -105,16 +105,23 @@ class Piped:
             key.data.end()
 
 
+_writing = threading.RLock()
+
+
 def writer(target: int) -> Callable[[bytes], None]:
-    """Return what writes all of some bytes to this process's output or errors."""
+    """Return what writes all of some bytes to this process's output or errors.
+
+    One thread writes at a time: both may be the same terminal.
+    """
 
     def write(data: bytes) -> None:
-        stream = sys.stdout if target == 1 else sys.stderr
-        stream.flush()
-        while data:
-            try:
-                data = data[os.write(target, data) :]
-            except BlockingIOError:  # another process has made it one that does not wait
-                select.select([], [target], [])
+        with _writing:
+            stream = sys.stdout if target == 1 else sys.stderr
+            stream.flush()
+            while data:
+                try:
+                    data = data[os.write(target, data) :]
+                except BlockingIOError:  # another process has made it one that does not wait
+                    select.select([], [target], [])
 
     return write

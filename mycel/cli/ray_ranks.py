@@ -20,7 +20,6 @@ import selectors
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -156,7 +155,7 @@ class _Attempt:
     def _follow(self, rank: int, name: str, stream: Any) -> None:
         """Show the output of a rank, and keep how it has ended."""
         end: int | str = f"{name} has ended without a status"
-        shown = {target: Lines("", _show(target)) for target in (1, 2)}
+        shown = {target: Lines("", writer(target)) for target in (1, 2)}
         try:
             for reference in stream:
                 told = self.ray.get(reference)
@@ -191,20 +190,6 @@ class _Attempt:
             self.ray.kill(actor)
         if self.group is not None:
             self.ray.util.remove_placement_group(self.group)
-
-
-_showing = threading.Lock()
-
-
-def _show(target: int) -> Callable[[bytes], None]:
-    """Return what writes whole lines, one thread at a time."""
-    write = writer(target)
-
-    def show(data: bytes) -> None:
-        with _showing:
-            write(data)
-
-    return show
 
 
 def by_ray(name: str, asked: Cluster, command: Command, key: Callable[[], bytes], settings: dict[str, str]) -> int:
@@ -283,8 +268,7 @@ def _room(ray: Any, processors: float) -> int:
 
 
 def _say(name: str, text: str) -> None:
-    with _showing:
-        print(f"{name}: {text}", file=sys.stderr, flush=True)
+    writer(2)(f"{name}: {text}\n".encode(errors="replace"))
 
 
 def _interrupted(number: int, _: Any) -> None:

@@ -28,6 +28,7 @@ from mycel.train.callback import TrainingHistory as TrainingHistory
 from mycel.train.checkpoint_conversion import ckpt_to_safetensors as ckpt_to_safetensors
 from mycel.train.checkpoint_conversion import safetensors_to_ckpt as safetensors_to_ckpt
 from mycel.train.checkpoint_format import CheckpointError as CheckpointError
+from mycel.train.checkpoint_search import latest_checkpoint as latest_checkpoint
 from mycel.train.dataset_helper import DatasetHelper as DatasetHelper
 from mycel.train.dataset_helper import connect_network_with_dataset as connect_network_with_dataset
 from mycel.train.distributed_checkpoints import get_ckpt_path_with_strategy as get_ckpt_path_with_strategy

@@ -25,7 +25,7 @@ needs_ray = pytest.mark.skipif(not INSTALLED, reason="Ray is not installed")
 
 ROOT = pathlib.Path(__file__).parents[2]
 RAY = [sys.executable, "-c", "from ray.scripts.scripts import main; main()"]
-LIMIT = 300
+LIMIT = 900
 
 
 class Cluster:
@@ -62,13 +62,14 @@ class Cluster:
             end_session(machine.pid)
             machine.wait()
 
-    def launch(self, *arguments: object, **variables: str) -> subprocess.Popen[str]:
+    def launch(self, *arguments: object, folder: pathlib.Path | None = None, **variables: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "mycel", "launch", "--ray", f"127.0.0.1:{self.port}", *map(str, arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
+            cwd=folder,
             env={**self.variables, **variables},
         )
 
@@ -162,6 +163,60 @@ def test_places_that_there_are_not(cluster: Cluster, script: pathlib.Path) -> No
     error = process.communicate(timeout=LIMIT)[1]
     assert process.returncode == 2
     assert "3000 x 0.5 processors are needed, and the cluster has room for 4 ranks; add machines" in error
+
+
+NOTE = """
+import os, time
+class Note(ms.train.Callback):
+    def on_train_step_end(self, run_context):
+        told, restart = run_context.original_args(), os.environ.get("MYCEL_RESTART", "none")
+        with open(f"losses_{rank}", "a") as file:
+            file.write(f"{restart} {told.cur_step_num} {float(told.net_outputs)}\\n")
+        if restart == "0" and told.cur_step_num == 5 and rank == ranks - 1:
+            open("reached", "w").close()
+            time.sleep(1000)
+"""
+
+
+def losses(folder: pathlib.Path) -> dict[tuple[str, int], float]:
+    lines = [line.split() for line in (folder / "losses_0").read_text().splitlines()]
+    return {(restart, int(step)): float(loss) for restart, step, loss in lines}
+
+
+@needs_ray
+def test_training_goes_on_when_a_machine_is_lost(cluster: Cluster, tmp_path: pathlib.Path) -> None:
+    """The program of the page about checkpoints goes on with two ranks where three had begun."""
+    page = (ROOT / "docs" / "concepts" / "resuming_ranks.md").read_text()
+    program = page.split("```python\n")[1].split("```")[0]
+    assert program.count("callbacks=keeper") == 1
+    *before, last = program.rstrip().splitlines()
+    text = "\n".join([*before, NOTE, last.replace("callbacks=keeper", "callbacks=[keeper, Note()]"), ""])
+    for name in ("one", "three"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.py").write_text(text)
+    command = [sys.executable, "-m", "mycel", "run", "train.py"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    alone = subprocess.run(
+        command, cwd=tmp_path / "one", env=environment, capture_output=True, text=True, timeout=LIMIT
+    )
+    assert alone.returncode == 0, alone.stderr
+    expected = losses(tmp_path / "one")
+
+    folder = tmp_path / "three"
+    machine = cluster.add(1)
+    process = cluster.launch("-n", 3, "--min-ranks", 2, "train.py", folder=folder)
+    while not (folder / "reached").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    end_session(machine.pid)
+    _, error = process.communicate(timeout=LIMIT)
+    assert process.returncode == 0, error
+    assert "mycel launch: restart 1 of 3, with 2 ranks" in error and "restart 2" not in error
+    found = losses(folder)
+    # The newest checkpoint is that of the fourth step.
+    assert [key for key in found if key[0] == "1"] == [("1", step) for step in range(5, 13)]
+    for (_, step), loss in found.items():
+        assert loss == pytest.approx(expected["none", step], rel=1e-3, abs=1e-5)
 
 
 @pytest.mark.skipif(INSTALLED, reason="Ray is installed")
