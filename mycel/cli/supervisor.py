@@ -31,7 +31,6 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -197,7 +196,7 @@ class Supervisor:
         return 0 if failure is None else failure.status
 
     def _say(self, text: str) -> None:
-        print(f"{self.job.name}: {text}", file=sys.stderr, flush=True)
+        writer(2)(f"{self.job.name}: {text}\n".encode(errors="replace"))
 
     def _start(self, number: int) -> None:
         job = self.job
@@ -280,7 +279,9 @@ class Supervisor:
             rank.hear()
         failed = [r for r in self.ranks.values() if r.process.poll() or r.error]
         own = [r for r in failed if not (r.error and r.error["lost"] is not None)]
-        rank = own[0] if own else failed[0]
+        # Of ranks that have lost each other the one that has lost a rank elsewhere knows the cause.
+        outer = [r for r in failed if r.error and r.error["lost"] not in self.ranks]
+        rank = (own or outer or failed)[0]
         if not own and rank.error is not None and rank.error["lost"] not in self.ranks:
             limit = time.monotonic() + _GRACE  # the launcher of the rank that was lost knows more
             while time.monotonic() < limit:
