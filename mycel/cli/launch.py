@@ -368,20 +368,13 @@ def _run_here(job: Job, wait: float, leash: bool) -> int:
 
 
 def _listening(job: Job) -> str:
-    """Return the address at which the first of several machines listens: the one that is named.
-
-    Only where that is none of this machine, as that of a router in front of it is not, or is known
-    to this machine as its own inner one, the others have to be awaited at all addresses.
-    """
-    try:
-        found = str(socket.getaddrinfo(job.host, None, type=socket.SOCK_STREAM)[0][4][0])
-    except OSError:
-        found = ""
-    inner = addresses.is_loopback(found)
-    if addresses.is_here(found) and (not inner or job.host in (found, "localhost")):
-        return found
-    print(f"{job.name}: {job.host} is not an address of this machine; it listens at all that it has", file=sys.stderr)
-    return "0.0.0.0"
+    """Return the address at which the first of several machines listens, and say if it is all."""
+    found = addresses.listening(job.host)
+    if found == addresses.EVERY:
+        print(
+            f"{job.name}: {job.host} is not an address of this machine; it listens at all that it has", file=sys.stderr
+        )
+    return found
 
 
 def _line_of_input() -> str:

@@ -330,6 +330,25 @@ def test_environments(variables: dict[str, str], wanted: tuple[Any, ...]) -> Non
     assert (found.size, found.rank, found.local) == wanted
 
 
+STEP = {"SLURM_NTASKS": "28", "SLURM_PROCID": "9", "SLURM_STEP_ID": "0", "SLURM_LOCALID": "1", "SLURM_NODEID": "1"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "host", "local"),
+    [
+        ({"SLURM_STEP_NODELIST": "node[01-04,7]", "SLURM_TASKS_PER_NODE": "8(x3),4"}, "node01", (1, 8)),
+        ({"SLURM_JOB_NODELIST": "a,b[1-2]", "SLURM_STEP_TASKS_PER_NODE": "24,4"}, "a", (1, 4)),
+        ({"SLURM_NODELIST": "rack[2,5]n[3-4]-ib,z"}, "rack2n3-ib", None),
+        ({"SLURM_LAUNCH_NODE_IPADDR": "10.0.0.1", "SLURM_TASKS_PER_NODE": "8"}, "10.0.0.1", None),
+        ({"SLURM_STEP_NODELIST": "a", "SLURM_STEP_NUM_NODES": "1", "SLURM_TASKS_PER_NODE": "x"}, "127.0.0.1", None),
+        ({"SLURM_STEP_NODELIST": "a", "MS_SCHED_HOST": "b", "SLURM_TASKS_PER_NODE": "1(x2)"}, "b", None),
+    ],
+)
+def test_environments_of_slurm(variables: dict[str, str], host: str, local: tuple[int, int] | None) -> None:
+    found = world({**STEP, **variables})
+    assert (found.size, found.rank, found.host, found.local, found.kind) == (28, 9, host, local, "sockets")
+
+
 @pytest.mark.parametrize(
     ("variables", "message"),
     [

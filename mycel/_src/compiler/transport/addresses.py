@@ -8,9 +8,10 @@ import socket
 import struct
 import sys
 
-__all__ = ["INTERFACE", "chosen", "is_here", "is_loopback", "towards"]
+__all__ = ["EVERY", "INTERFACE", "chosen", "is_here", "is_loopback", "listening", "towards"]
 
 INTERFACE = "MYCEL_INTERFACE"
+EVERY = "0.0.0.0"
 _ADDRESS_OF = 0x8915  # SIOCGIFADDR
 
 
@@ -83,3 +84,20 @@ def towards(address: str) -> str:
     with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as asked:
         asked.connect((address, 9))
         return str(asked.getsockname()[0])
+
+
+def listening(host: str) -> str:
+    """Return the address at which the first of several machines listens: that of its name `host`.
+
+    Only where that is none of this machine, as that of a router in front of it is not, or is known
+    to this machine as its own inner one, the others have to be awaited at all addresses: `EVERY`.
+
+    >>> listening("127.0.0.1"), listening("no-such-host.invalid")
+    ('127.0.0.1', '0.0.0.0')
+    """
+    try:
+        found = str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError:
+        return EVERY
+    outer = not is_loopback(found) or host in (found, "localhost")
+    return found if outer and is_here(found) else EVERY

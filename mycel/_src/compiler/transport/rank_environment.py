@@ -4,13 +4,14 @@
 or MS_NODE_ID, MS_SCHED_HOST, MS_SCHED_PORT, MS_ROLE), which `mycel launch` and `msrun` set; then
 those of Open MPI, of MPICH and its relatives (PMI), PyTorch's, and of Slurm. Ranks meet at a store:
 where MS_ROLE is MS_WORKER the launcher serves it, or a scheduler (MS_ROLE=MS_SCHED); else rank 0
-does. MYCEL_TRANSPORT is "sockets" or "mpi"; ranks that mpirun has started without MS_SCHED_HOST use
-MPI, as they know no place to meet.
+does, which Slurm has on the first machine of a step. MYCEL_TRANSPORT is "sockets" or "mpi"; ranks
+that mpirun has started without MS_SCHED_HOST use MPI, as they know no place to meet.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -73,8 +74,9 @@ def world(variables: Mapping[str, str] = os.environ) -> World:
     kind = variables.get("MYCEL_TRANSPORT", "") or ("mpi" if by_mpi and not host and size > 1 else "sockets")
     if kind not in ("sockets", "mpi"):
         raise RuntimeError(f"communication.init: MYCEL_TRANSPORT is {kind!r}; it is sockets or mpi")
-    if not host and slurm:
-        host = variables.get("SLURM_LAUNCH_NODE_IPADDR", "").strip()
+    if slurm:
+        host = host or _first_machine(variables)
+        local = local or _local_of_slurm(variables)
     if rank is None and kind == "sockets" and size > 1 and not host and role == "MS_WORKER":
         raise RuntimeError(
             f"communication.init: there are {size} ranks, but neither RANK_ID nor MS_SCHED_HOST says which one this is "
@@ -86,6 +88,33 @@ def world(variables: Mapping[str, str] = os.environ) -> World:
         port = PORT if not slurm else 20000 + int(variables.get("SLURM_JOB_ID", "0")) % 20000
     served = "MS_ROLE" in variables or rank is None
     return World(size, rank, local, host or "127.0.0.1", port, served, role == "MS_SCHED", kind)
+
+
+def _first_machine(variables: Mapping[str, str]) -> str:
+    """Return the first machine of a step of Slurm; empty where all ranks are on one."""
+    if "1" in (variables.get("SLURM_STEP_NUM_NODES", ""), variables.get("SLURM_NNODES", "")):
+        return ""
+    for name in ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"):
+        text = variables.get(name, "").strip()
+        if text:
+            # "node[01-04,7]-ib,other": of each list in brackets the first, up to a comma outside.
+            return re.sub(r"\[([^],-]+)[^]]*\]", r"\1", text).partition(",")[0]
+    return variables.get("SLURM_LAUNCH_NODE_IPADDR", "").strip()
+
+
+def _local_of_slurm(variables: Mapping[str, str]) -> tuple[int, int] | None:
+    """Return the place of a task of Slurm among those of its machine, and how many these are."""
+    place, machine = _first(variables, ("SLURM_LOCALID",)), _first(variables, ("SLURM_NODEID",))
+    text = variables.get("SLURM_STEP_TASKS_PER_NODE", "") or variables.get("SLURM_TASKS_PER_NODE", "")
+    counts: list[int] = []
+    for part in text.split(","):  # "8(x3),4": eight on each of three machines, and four on one
+        found = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part.strip())
+        if found is None:
+            return None
+        counts += [int(found[1])] * int(found[2] or 1)
+    if place is None or machine is None or machine >= len(counts) or place >= counts[machine]:
+        return None
+    return place, counts[machine]
 
 
 def _first(variables: Mapping[str, str], names: tuple[str, ...]) -> int | None:

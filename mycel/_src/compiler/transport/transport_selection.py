@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 
-from mycel._src.compiler.transport import rank_status, startup_watchdog
+from mycel._src.compiler.transport import addresses, rank_status, startup_watchdog
 from mycel._src.compiler.transport.base import Transport
 from mycel._src.compiler.transport.rank_environment import World
 from mycel._src.compiler.transport.tcp_store import TCPStore
@@ -91,7 +91,8 @@ def _store(found: World, wait: timedelta) -> TCPStore:
     """
     if not found.served and found.rank == 0:
         try:
-            return TCPStore(found.host, found.port, is_master=True, timeout=wait)
+            place = addresses.chosen() or addresses.listening(found.host)
+            return TCPStore(place, found.port, is_master=True, timeout=wait)
         except RuntimeError as error:
             raise RuntimeError(f"{error}; or end the process that has RANK_ID 0, too, if there is one") from None
     if found.served or not startup_watchdog.twins():
