@@ -122,9 +122,10 @@ class Heartbeats:
             self._changed.notify_all()
 
     def _left(self) -> list[int]:
-        """Return the machines that run ranks still."""
+        """Return the machines that run ranks still, without those that are lost."""
         with self._changed:
-            return [k for k in range(1, self.nodes) if self._told.get(k, {}).get("state", "runs") == "runs"]
+            there = [k for k in range(1, self.nodes) if self._ages.get(k, 0.0) < self.limit]
+            return [k for k in there if self._told.get(k, {}).get("state", "runs") == "runs"]
 
     def _name(self, node: int) -> str:
         return f"machine {node} ({self._told[node]['machine']})" if node in self._told else f"machine {node}"
@@ -142,6 +143,8 @@ class Heartbeats:
             self._state, self._telling = state, text or self._telling
             asked = self._count + 1  # the beat that has gone out last may have been made before
             self._changed.notify_all()
+            if self.node and time.monotonic() - self._answered >= self.limit:
+                return  # the first machine is lost
             self._changed.wait_for(lambda: self._count > asked or self._ended, _FAREWELL)
 
     def _talk(self) -> None:

@@ -155,7 +155,7 @@ class Supervisor:
         self.job, self.store = job, store
         self.ranks: dict[int, _Rank] = {}
         self.looked = 0.0
-        limit = max(3.0, job.standstill - 2.0) if job.standstill else float("inf")
+        limit = max(3.0, job.standstill - 3.0) if job.standstill else float("inf")
         own = range(job.first, job.first + job.local)
         self.others = Heartbeats(store, job.node, job.nodes, job.machine, own, self._waits_elsewhere, limit)
         # The output of several ranks; one alone has that of this process.
