@@ -34,7 +34,12 @@ HOME_OF_PAGE = {
 }
 
 # What the programs of a page need beside Mycel.
-NEEDS = {"sources.md": ("pyarrow", "arrow"), "files_elsewhere.md": ("fsspec", "remote")}
+NEEDS = {
+    "sources.md": ("pyarrow", "mycel[arrow]"),
+    "files_elsewhere.md": ("fsspec", "mycel[remote]"),
+    "tuning_optuna.md": ("optuna", "optuna"),
+    "tuning_ray.md": ("ray.tune", "ray[tune]"),
+}
 
 
 def agree(expected: str, printed: str) -> bool:
@@ -48,8 +53,9 @@ def agree(expected: str, printed: str) -> bool:
 @pytest.mark.parametrize("page", PAGES, ids=["/".join(p.relative_to(DOCS).with_suffix("").parts) for p in PAGES])
 def test_the_programs_of_a_page_run(page: Path, caplog: Any, monkeypatch: Any, tmp_path: Path) -> None:
     if page.name in NEEDS:
-        module, extra = NEEDS[page.name]
-        pytest.importorskip(module, reason=f"{module} is not installed: pip install mycel[{extra}]")
+        module, package = NEEDS[page.name]
+        reason = f"{module} is not installed: pip install '{package}'"
+        pytest.importorskip(module, reason=reason, exc_type=ImportError)
     caplog.set_level(logging.ERROR, "mycel")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "example"}
