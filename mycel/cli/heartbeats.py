@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mycel._src.compiler.transport.tcp_store import TCPStore
+from mycel._src.foundation.system import locks
 
 __all__ = ["Heartbeats"]
 
@@ -58,7 +59,7 @@ class Heartbeats:
         self._failure = ""
         self._telling = ""
         self._state = self._said = "runs"
-        self._changed = threading.Condition()
+        self._changed = locks.condition()
         self._closed = self._ended = False
         self._thread = threading.Thread(target=self._talk, name="mycel-heartbeats", daemon=True)
         if nodes > 1:

@@ -15,6 +15,8 @@ import sys
 import threading
 from collections.abc import Callable
 
+from mycel._src.foundation.system import locks
+
 __all__ = ["Lines", "Piped", "front_of", "writer"]
 
 _LONGEST = 1 << 20
@@ -105,7 +107,7 @@ class Piped:
             key.data.end()
 
 
-_writing = threading.RLock()
+_writing = locks.reentrant()
 
 
 def writer(target: int) -> Callable[[bytes], None]:

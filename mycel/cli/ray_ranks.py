@@ -70,7 +70,7 @@ class _Actor:
         """Return the machine's number in the cluster, its address, and a free port of it."""
         import ray
 
-        address = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+        address = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call, unused-ignore]
         with socket.create_server((address, 0)) as made:
             return ray.get_runtime_context().get_node_id(), address, made.getsockname()[1]
 

@@ -18,13 +18,13 @@ import math
 import os
 import re
 import secrets
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from numpy.typing import NDArray
 
 from mycel._src.foundation.files.atomic_files import replacing
+from mycel._src.foundation.python_runtime.finalization import Interned
 from mycel._src.tensors.core.parameter import Parameter
 from mycel._src.tensors.core.tensor import Tensor
 from mycel.train.checkpoint_format import (
@@ -207,7 +207,7 @@ class ShardedCheckpoint(Mapping[str, Any]):
         self.path = index or given
         self._files: dict[str, str] = {}
         self._entries: dict[str, Place] = {}
-        self._open: weakref.WeakValueDictionary[str, OpenFile] = weakref.WeakValueDictionary()
+        self._open = Interned[str, OpenFile]()
         mark, wanted = None, None
         if index is not None:
             mark, wanted = _read_index(index)
@@ -274,7 +274,7 @@ class ShardedCheckpoint(Mapping[str, Any]):
             file = OpenFile(path)
             if safetensors_header(file)[0].get(name) != entry:
                 raise CheckpointError(f"{path}: it is not the file any more that was there; open the checkpoint again")
-            self._open[path] = file
+            file = self._open.enter(path, file)
         return StoredTensor(
             file, entry.shape, entry.kind, [(entry.start, math.prod(entry.shape) * entry.kind.itemsize)]
         )

@@ -19,7 +19,6 @@ import math
 import os
 import struct
 import sys
-import weakref
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from mycel._src.compiler.transforms.partition import blocks
+from mycel._src.foundation.python_runtime.finalization import when_gone
 from mycel._src.foundation.system import locks
 from mycel.common.block_draws import runs
 from mycel.train.checkpoint_format import (
@@ -70,7 +70,7 @@ class OpenFile:
         self.path = os.fspath(path)
         flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
         self.descriptor = os.open(self.path, flags)
-        weakref.finalize(self, os.close, self.descriptor)
+        when_gone(self, os.close, self.descriptor, at_exit=False)
         self.size = os.fstat(self.descriptor).st_size
         self._seeking = locks.lock()
 
