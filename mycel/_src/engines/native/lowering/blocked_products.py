@@ -44,9 +44,8 @@ class Blocked:
         places = [_place(steps, node) for node in stored]
         operands = self._operands()
         assert self.group.domain is not None
-        rows, columns = (int(d) for d in self.group.domain.shape)
-        width = columns * self.products[0].dtype.itemsize
-        length = max(BLOCK // width // ROWS, 1) * ROWS
+        rows = int(self.group.domain.shape[0])
+        length = _length(self.products[0])
         right = {m.inputs[1] for m in self.products}
         views = [steps.view(node) for node in operands]
         graphs: dict[int, Graph] = {}
@@ -90,7 +89,7 @@ def blocked_products(fusion: Fusion, steps: StepBuilder, order: Sequence[Unit]) 
     read, by the number of the group's unit.
     """
     found: dict[int, Blocked] = {}
-    if not target().threads:
+    if not target().threads or steps.is_sliced:
         return found
     large = [u.node for u in order if u.node is not None and _is_large(u.node) and u.node not in fusion.results]
     if not large:
@@ -114,6 +113,12 @@ def _is_large(node: Node) -> bool:
     )
 
 
+def _length(product: Node) -> int:
+    """Return how many rows a block has."""
+    width = int(product.type.shape[1]) * int(product.dtype.itemsize)
+    return max(BLOCK // width // ROWS, 1) * ROWS
+
+
 def _readers(fusion: Fusion, order: Sequence[Unit]) -> dict[Node, list[Unit]]:
     """Return the units that read each value, also where they compute something again for it."""
     found: dict[Node, list[Unit]] = {}
@@ -132,11 +137,17 @@ def _readers(fusion: Fusion, order: Sequence[Unit]) -> dict[Node, list[Unit]]:
 
 
 def _suits(fusion: Fusion, steps: StepBuilder, blocked: Blocked) -> bool:
-    """Return whether each row of a group's results depends on that row of what it reads alone."""
+    """Return whether a group replaces inputs, as an update of weights does, and each row of its
+    results depends on that row of what it reads alone.
+    """
     group, products = blocked.group, blocked.products
     domain = group.domain
     assert domain is not None
     if domain.axes or domain.kind != "map" or any(m.type.shape != domain.shape for m in products):
+        return False
+    if not any(node in steps.over for node in group.members):
+        return False
+    if 2 * _length(products[0]) > int(products[0].type.shape[0]):
         return False
     full, members = domain.full_position(), group.members
     for node, position in members.items():

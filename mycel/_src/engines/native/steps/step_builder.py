@@ -120,6 +120,11 @@ class StepBuilder:
         # Who is told of steps has heard of these.
         self.lowered.steps.extend(inner.lowered.steps)
 
+    @property
+    def is_sliced(self) -> bool:
+        """Whether the graph is one over parts of the memory of another."""
+        return bool(self._slices)
+
     def finish(self) -> None:
         """Set the places of the graph's outputs; those of the outermost graph are contiguous."""
         for out in self.graph.outputs:
