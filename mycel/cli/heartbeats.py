@@ -32,7 +32,8 @@ Waits = dict[int, tuple[int, float]]
 
 
 class Heartbeats:
-    """The launchers of other machines, as the one of machine `node` of `nodes` knows them.
+    """The launchers of other machines, as the one of machine `node` of `nodes` knows them by the
+    `store` that all reach.
 
     `ranks` are the numbers of its own ranks, and `machine` is its name. `waits` gives the ranks
     that its own wait for, with one of these and its seconds. A machine is lost after `limit`

@@ -75,7 +75,11 @@ class _Actor:
             return ray.get_runtime_context().get_node_id(), address, made.getsockname()[1]
 
     def run(self, command: list[str], key: bytes, folder: str, settings: dict[str, str]) -> Iterator[Any]:
-        """Run a launcher; give its output as it comes, by stream and bytes, and its status."""
+        """Run a launcher; give its output as it comes, by stream and bytes, and its status.
+
+        `command` is its command line, `key` the line that it reads first, `folder` where it runs,
+        and `settings` are variables of its environment.
+        """
         process = subprocesses.start(
             command,
             cwd=folder,
@@ -193,7 +197,8 @@ class _Attempt:
 
 
 def by_ray(name: str, asked: Cluster, command: Command, key: Callable[[], bytes], settings: dict[str, str]) -> int:
-    """Run ranks as actors of Ray, again where they fail; return the status of the last attempt.
+    """Run ranks as actors of Ray, in the cluster that was `asked` for, again where they fail; give
+    the status of the last attempt.
 
     ``command(ranks, rank, master, place)`` gives the launcher of one rank, whose place among those
     of its machine is `place`; ``key()`` gives the line that it reads first, `settings` are its

@@ -81,7 +81,9 @@ class Job:
 
 
 class _Rank:
-    """One rank: its process, what it has told, and since when its main thread has not run."""
+    """One rank: its `number` and `process`, what it has told through `pipe`, and since when its
+    main thread has not run. `front` stands before its lines.
+    """
 
     def __init__(self, number: int, process: subprocess.Popen[bytes], pipe: int, front: str) -> None:
         self.number, self.process, self.pipe = number, process, pipe

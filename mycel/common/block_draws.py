@@ -25,7 +25,9 @@ _APART = 0x9E3779B97F4A7C15F39CC0605CEDC835
 
 
 class _Blocks:
-    """The blocks of an array of `size` elements; the last one asked for in part is kept."""
+    """The blocks of an array of `size` elements of a `dtype`, which `law` draws with generators of
+    a `stream`; the last block asked for in part is kept.
+    """
 
     def __init__(self, law: Law, stream: np.random.SeedSequence, size: int, dtype: np.dtype[np.generic]) -> None:
         self.law, self.size = law, size
@@ -70,7 +72,7 @@ def fill_part(
     places: Sequence[Array | None],
     stream: np.random.SeedSequence,
 ) -> None:
-    """Fill a part of an array of `shape`.
+    """Fill a part of an array of `shape`, whose values `law` draws with generators of a `stream`.
 
     `places` has for each axis the numbers, in ascending order, of what the part has of it; None
     stands for all.

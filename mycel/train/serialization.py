@@ -239,8 +239,10 @@ def entries_of(
     dec_mode: Any,
     stored: bool = False,
 ) -> Mapping[str, Entry | StoredValues]:
-    """Return the entries of a checkpoint whose names are `wanted`, with the arguments and errors of
-    `load_checkpoint`.
+    """Return the entries of a checkpoint whose names are `wanted`.
+
+    `ckpt_file_name`, `format`, `crc_check`, `dec_key` and `dec_mode` are those of
+    `load_checkpoint`, and so are the errors.
 
     They are arrays, or where a rank may want a part of them, or if `stored`, values in the file.
     """

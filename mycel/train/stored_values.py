@@ -186,7 +186,9 @@ def _cut(own: Array | None, stretch: slice, size: int) -> Array | None:
 
 
 class StoredTensor(StoredValues):
-    """A tensor in a file: `pieces` are the places and lengths of its bytes, in order."""
+    """A tensor in a `file`, of a `shape` and a `kind` of elements: `pieces` are the places and
+    lengths of its bytes, in order.
+    """
 
     def __init__(
         self, file: OpenFile, shape: tuple[int, ...], kind: np.dtype[Any], pieces: Sequence[tuple[int, int]]

@@ -10,6 +10,8 @@ import pytest
 from mycel import nn, train
 from mycel.dataset import NumpySlicesDataset
 
+CHECKED = {"train.latest_checkpoint": "the names of files"}
+
 
 def test_the_newest_is_that_of_the_highest_step(tmp_path: pathlib.Path) -> None:
     names = (

@@ -1154,8 +1154,7 @@ class ApproximateEqual(Primitive):
         ...
 
 class ArgMaxWithValue(Primitive):
-    """`mycel.ops.max` as an object. Return the largest element of `input` along `axis` and its
-    int64 position; without `axis` the largest of all, with position 0."""
+    """`mycel.ops.max` as an object. Return the largest element along an axis and its position."""
 
     def __init__(self, axis: Any = ..., keep_dims: bool = ...) -> None:
         ...
@@ -1164,8 +1163,7 @@ class ArgMaxWithValue(Primitive):
         ...
 
 class ArgMinWithValue(Primitive):
-    """`mycel.ops.min` as an object. Return the smallest element of `input` along `axis` and its
-    int64 position; without `axis` the smallest of all, with position 0."""
+    """`mycel.ops.min` as an object. Return the smallest element along an axis and its position."""
 
     def __init__(self, axis: Any = ..., keep_dims: bool = ...) -> None:
         ...
@@ -1383,8 +1381,8 @@ class BatchMatMul(Primitive):
         ...
 
 class BatchNorm(Primitive):
-    """`mycel.ops.batch_norm` as an object. Normalise each channel (axis 1) of `input_x` (N, C,
-    ...), scale it by `weight` and shift it by `bias`. Ioffe and Szegedy, 2015."""
+    """`mycel.ops.batch_norm` as an object. Normalise each channel (axis 1) of `input_x`, scale
+    it by `weight` and shift it by `bias` (Ioffe and Szegedy, 2015)."""
 
     def __init__(
         self,
@@ -1630,9 +1628,8 @@ class BlackmanWindow(Primitive):
         ...
 
 class BoundingBoxDecode(Primitive):
-    """`mycel.ops.bounding_box_decode` as an object. Return the boxes to which the offsets
-    `deltas` take those of `anchor_box`, both (boxes, 4), cut at an image of `max_shape`
-    (height, width)."""
+    """`mycel.ops.bounding_box_decode` as an object. Return the boxes to which offsets take other
+    boxes, cut at an image of `max_shape`."""
 
     def __init__(
         self,
@@ -1647,8 +1644,8 @@ class BoundingBoxDecode(Primitive):
         ...
 
 class BoundingBoxEncode(Primitive):
-    """`mycel.ops.bounding_box_encode` as an object. Return the offsets (boxes, 4) that take each
-    box of `anchor_box` to that of `groundtruth_box`, both (boxes, 4)."""
+    """`mycel.ops.bounding_box_encode` as an object. Return the offsets that take each box of
+    `anchor_box` to that of `groundtruth_box`."""
 
     def __init__(self, means: Any = ..., stds: Any = ...) -> None:
         ...
@@ -1717,7 +1714,7 @@ class CTCLoss(Primitive):
 
 class CTCLossV2(Primitive):
     """`mycel.ops.ctc_loss` as an object. Return the loss of connectionist temporal
-    classification, and alpha (N, T, 2 S + 1), -inf beyond the end of a sequence."""
+    classification (Graves et al., 2006)."""
 
     def __init__(self, blank: Any = ..., reduction: str = ..., zero_infinity: bool = ...) -> None:
         ...
@@ -3093,8 +3090,8 @@ class Gamma(Primitive):
         ...
 
 class Gather(Primitive):
-    """`mycel.ops.gather` as an object. Return the slices of `input_params` along `axis` at the
-    positions `input_indices`."""
+    """`mycel.ops.gather` as an object. Return the slices of a tensor along an axis at given
+    positions."""
 
     def __init__(self, batch_dims: Any = ...) -> None:
         ...
@@ -3199,8 +3196,8 @@ class GreaterEqual(Primitive):
         ...
 
 class GridSampler2D(Primitive):
-    """`mycel.ops.grid_sample` as an object. Return an input (N, C, [D,] H, W) at the positions
-    of `grid` (N, [D',] H', W', 2 or 3): (N, C, [D',] H', W')."""
+    """`mycel.ops.grid_sample` as an object. Return an input at the positions of a grid
+    (Jaderberg et al., "Spatial Transformer Networks", 2015)."""
 
     def __init__(
         self,
@@ -3214,8 +3211,8 @@ class GridSampler2D(Primitive):
         ...
 
 class GridSampler3D(Primitive):
-    """`mycel.ops.grid_sample` as an object. Return an input (N, C, [D,] H, W) at the positions
-    of `grid` (N, [D',] H', W', 2 or 3): (N, C, [D',] H', W')."""
+    """`mycel.ops.grid_sample` as an object. Return an input at the positions of a grid
+    (Jaderberg et al., "Spatial Transformer Networks", 2015)."""
 
     def __init__(
         self,
@@ -3265,8 +3262,8 @@ class HSwish(Primitive):
         ...
 
 class HammingWindow(Primitive):
-    """`mycel.ops.hamming_window` as an object. Return `alpha` - `beta` cos(2 pi i / (n - 1)) for
-    i in 0 .. n - 1, where n is `window_length`."""
+    """`mycel.ops.hamming_window` as an object. Return the Hamming window ``alpha - beta * cos(2
+    * pi * i / (n - 1))``."""
 
     def __init__(
         self,
@@ -3291,7 +3288,7 @@ class Heaviside(Primitive):
 
 class Histogram(Primitive):
     """`mycel.ops.histc` as an object. Return how many elements fall into each of `bins` equal
-    intervals of [`min`, `max`], or of the range of the elements where both are 0."""
+    intervals."""
 
     def __init__(self, bins: Any = ..., min: float = ..., max: float = ...) -> None:
         ...
@@ -3606,8 +3603,8 @@ class LARSUpdate(Primitive):
         ...
 
 class LRN(Primitive):
-    """`mycel.ops.lrn` as an object. Divide each element of `x` (N, C, H, W) by ``(bias + alpha *
-    squares) ** beta``. Krizhevsky et al., 2012."""
+    """`mycel.ops.lrn` as an object. Divide each element by ``(bias + alpha * squares) ** beta``
+    (Krizhevsky et al., 2012)."""
 
     def __init__(
         self,
@@ -3984,8 +3981,7 @@ class MatrixDeterminant(Primitive):
         ...
 
 class MatrixDiagPartV3(Primitive):
-    """`mycel.ops.matrix_diag_part` as an object. Return the diagonals `k` of matrices: (...,
-    longest), or (..., diagonals, longest) for several."""
+    """`mycel.ops.matrix_diag_part` as an object. Return the diagonals of matrices."""
 
     def __init__(self, align: str = ...) -> None:
         ...
@@ -4314,8 +4310,8 @@ class MultilabelMarginLoss(Primitive):
         ...
 
 class Multinomial(Primitive):
-    """`mycel.ops.multinomial` as an object. Return `num_samples` int32 positions along the last
-    axis of `input`, (C,) or (N, C), drawn with probabilities in proportion to its weights."""
+    """`mycel.ops.multinomial` as an object. Return positions along the last axis, drawn with
+    probabilities in proportion to weights."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ..., dtype: Any = ...) -> None:
         ...
@@ -4345,7 +4341,7 @@ class Mvlgamma(Primitive):
 
 class NLLLoss(Primitive):
     """`mycel.ops.nll_loss` as an object. Return the negative log-probability of the target
-    class, where `inputs` holds log-probabilities along the class axis."""
+    class."""
 
     def __init__(self, reduction: str = ..., ignore_index: Any = ...) -> None:
         ...
@@ -4364,8 +4360,7 @@ class NMSWithMask(Primitive):
         ...
 
 class NanToNum(Primitive):
-    """`mycel.ops.nan_to_num` as an object. Return `input` with NaN replaced by `nan` (0), inf by
-    `posinf` and -inf by `neginf`."""
+    """`mycel.ops.nan_to_num` as an object. Return a tensor with NaN and infinities replaced."""
 
     def __init__(self, nan: Any = ..., posinf: Any = ..., neginf: Any = ...) -> None:
         ...
@@ -4516,8 +4511,7 @@ class NuclearNorm(Primitive):
         ...
 
 class OneHot(Primitive):
-    """`mycel.ops.one_hot` as an object. Return the one-hot code of `indices` along a new axis of
-    size `depth`, which is inserted at `axis`."""
+    """`mycel.ops.one_hot` as an object. Return the one-hot code of indices along a new axis."""
 
     def __init__(self, axis: Any = ...) -> None:
         ...
@@ -4553,8 +4547,8 @@ class Orgqr(Primitive):
         ...
 
 class Ormqr(Primitive):
-    """`mycel.ops.ormqr` as an object. Return `other` multiplied by the product Q of reflections,
-    from the left if `left`, else from the right; with `transpose` by Q^H."""
+    """`mycel.ops.ormqr` as an object. Return a tensor multiplied by the product Q of
+    reflections."""
 
     def __init__(self, left: bool = ..., transpose: bool = ...) -> None:
         ...
@@ -4769,8 +4763,8 @@ class RaggedRange(Primitive):
         ...
 
 class RandomCategorical(Primitive):
-    """`mycel.ops.random_categorical` as an object. Return `num_sample` positions along the last
-    axis of `logits` (N, C), drawn with the probabilities softmax(logits)."""
+    """`mycel.ops.random_categorical` as an object. Return positions along the last axis, drawn
+    with the probabilities softmax(logits)."""
 
     def __init__(self, dtype: Any = ...) -> None:
         ...
@@ -4799,8 +4793,7 @@ class RandomGamma(Primitive):
         ...
 
 class RandomPoisson(Primitive):
-    """`mycel.ops.random_poisson` as an object. Return numbers from Poisson distributions of mean
-    `rate`, `shape` of them for each element of `rate`."""
+    """`mycel.ops.random_poisson` as an object. Return numbers from Poisson distributions."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ..., dtype: Any = ...) -> None:
         ...
@@ -4827,8 +4820,7 @@ class Randperm(Primitive):
         ...
 
 class RandpermV2(Primitive):
-    """`mycel.ops.randperm` as an object. Return the numbers 0 .. n - 1 in random order, of
-    element type `dtype`."""
+    """`mycel.ops.randperm` as an object. Return the numbers from 0 to n - 1 in random order."""
 
     def __init__(self, seed: Any = ..., offset: Any = ..., dtype: Any = ...) -> None:
         ...
@@ -5133,7 +5125,7 @@ class Reusing(Primitive):
 
 class ReverseSequence(Primitive):
     """`mycel.ops.reverse_sequence` as an object. Reverse the first `seq_lengths[i]` elements of
-    `x` along the axis `seq_dim`, for each i along the axis `batch_dim`."""
+    each sequence i."""
 
     def __init__(self, seq_dim: Any, batch_dim: Any = ...) -> None:
         ...
@@ -5229,8 +5221,8 @@ class SGD(Primitive):
         ...
 
 class STFT(Primitive):
-    """`mycel.ops.stft` as an object. Return the Fourier transforms of overlapping frames of the
-    signal `x`, ([B,] L), as ([B,] frequencies, frames)."""
+    """`mycel.ops.stft` as an object. Return the Fourier transforms of overlapping frames of a
+    signal."""
 
     def __init__(
         self,
@@ -5400,8 +5392,8 @@ class ScatterNd(Primitive):
         ...
 
 class ScatterNdAdd(Primitive):
-    """`mycel.ops.scatter_nd_add` as an object. Write to a parameter in place: `input_x` is
-    increased by `updates` at the positions that are the rows of `indices`."""
+    """`mycel.ops.scatter_nd_add` as an object. Write to a parameter in place: it is increased by
+    the updates at given positions."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5410,8 +5402,8 @@ class ScatterNdAdd(Primitive):
         ...
 
 class ScatterNdDiv(Primitive):
-    """`mycel.ops.scatter_nd_div` as an object. Write to a parameter in place: `input_x` is
-    divided by `updates` at the positions that are the rows of `indices`."""
+    """`mycel.ops.scatter_nd_div` as an object. Write to a parameter in place: it is divided by
+    the updates at given positions."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5420,8 +5412,8 @@ class ScatterNdDiv(Primitive):
         ...
 
 class ScatterNdMax(Primitive):
-    """`mycel.ops.scatter_nd_max` as an object. Write to a parameter in place: `input_x` is
-    raised to at least `updates` at the positions that are the rows of `indices`."""
+    """`mycel.ops.scatter_nd_max` as an object. Write to a parameter in place: it is raised to at
+    least the updates at given positions."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5430,8 +5422,8 @@ class ScatterNdMax(Primitive):
         ...
 
 class ScatterNdMin(Primitive):
-    """`mycel.ops.scatter_nd_min` as an object. Write to a parameter in place: `input_x` is
-    lowered to at most `updates` at the positions that are the rows of `indices`."""
+    """`mycel.ops.scatter_nd_min` as an object. Write to a parameter in place: it is lowered to
+    at most the updates at given positions."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5440,8 +5432,8 @@ class ScatterNdMin(Primitive):
         ...
 
 class ScatterNdMul(Primitive):
-    """`mycel.ops.scatter_nd_mul` as an object. Write to a parameter in place: `input_x` is
-    multiplied by `updates` at the positions that are the rows of `indices`."""
+    """`mycel.ops.scatter_nd_mul` as an object. Write to a parameter in place: it is multiplied
+    by the updates at given positions."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5450,8 +5442,8 @@ class ScatterNdMul(Primitive):
         ...
 
 class ScatterNdSub(Primitive):
-    """`mycel.ops.scatter_nd_sub` as an object. Write to a parameter in place: `input_x` is
-    decreased by `updates` at the positions that are the rows of `indices`."""
+    """`mycel.ops.scatter_nd_sub` as an object. Write to a parameter in place: it is decreased by
+    the updates at given positions."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5460,8 +5452,8 @@ class ScatterNdSub(Primitive):
         ...
 
 class ScatterNdUpdate(Primitive):
-    """`mycel.ops.scatter_nd_update` as an object. Write to a parameter in place: `input_x` is
-    replaced by `updates` at the positions that are the rows of `indices`."""
+    """`mycel.ops.scatter_nd_update` as an object. Write to a parameter in place: it is replaced
+    by the updates at given positions."""
 
     def __init__(self, use_locking: bool = ...) -> None:
         ...
@@ -5508,8 +5500,8 @@ class SeLU(Primitive):
         ...
 
 class SearchSorted(Primitive):
-    """`mycel.ops.searchsorted` as an object. Return the positions at which `values` would be
-    inserted into the sorted rows (last axis) of `sorted_sequence`."""
+    """`mycel.ops.searchsorted` as an object. Return the positions at which values would be
+    inserted into sorted rows (the last axis)."""
 
     def __init__(self, dtype: Any = ..., right: bool = ...) -> None:
         ...
@@ -5679,7 +5671,7 @@ class Slice(Primitive):
 
 class SmoothL1Loss(Primitive):
     """`mycel.ops.smooth_l1_loss` as an object. Return d**2 / (2 beta) where d < beta, else d -
-    beta / 2, of the absolute difference d of `input` and `target`. Girshick, 2015."""
+    beta / 2, of absolute differences d (Girshick, 2015)."""
 
     def __init__(self, beta: float = ..., reduction: str = ...) -> None:
         ...
@@ -6442,8 +6434,7 @@ class UniformCandidateSampler(Primitive):
         ...
 
 class UniformInt(Primitive):
-    """`mycel.ops.uniform` as an object. Return uniform numbers in [`minval`, `maxval`); the
-    bounds broadcast against `shape`."""
+    """`mycel.ops.uniform` as an object. Return uniform numbers between bounds."""
 
     def __init__(self, seed: Any = ..., seed2: Any = ...) -> None:
         ...
@@ -6471,8 +6462,8 @@ class Unique(Primitive):
         ...
 
 class UniqueConsecutive(Primitive):
-    """`mycel.ops.unique_consecutive` as an object. Return the elements of `input` (or its slices
-    along `dim`) without those equal to the one before."""
+    """`mycel.ops.unique_consecutive` as an object. Return the elements (or slices along an axis)
+    without those equal to the one before."""
 
     def __init__(
         self,

@@ -22,6 +22,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from mycel._src.compiler.transport import addresses
 from mycel._src.foundation import arguments
 from mycel._src.foundation.log import logger
 from mycel._src.foundation.system import locks
@@ -418,8 +419,6 @@ class TCPStore:
         """Return the address of this machine that MYCEL_INTERFACE chooses, or else the one from
         which it reaches the server.
         """
-        from mycel._src.compiler.transport import addresses
-
         return addresses.chosen() or str(self._connection.getsockname()[0])
 
     def close(self) -> None:

@@ -184,7 +184,7 @@ class TensorMethods:
         dim: Any = ...,
         stable: builtins.bool = ...,
     ) -> Any:
-        """Return `mycel.ops.argsort` of the tensor; sorting is always stable."""
+        """Return `mycel.ops.argsort` of the tensor."""
 
     def argwhere(self) -> Tensor:
         """Return the int64 positions of the elements that are not 0, one row for each."""
@@ -349,8 +349,7 @@ class TensorMethods:
         *,
         dim: Any = ...,
     ) -> Tensor:
-        """Return the number of elements that are not 0, over axes. See
-        `mycel.ops.count_nonzero`."""
+        """Return the number of elements that are not 0, over axes."""
 
     def cov(
         self,
@@ -582,7 +581,7 @@ class TensorMethods:
         padding: Any = ...,
         stride: Any = ...,
     ) -> Tensor:
-        """Return patches added up in an image. See `mycel.ops.fold`."""
+        """Return patches added up in an image."""
 
     def frac(self) -> Tensor:
         """Return each element minus its whole part, which is rounded towards 0."""
@@ -644,8 +643,7 @@ class TensorMethods:
         min: builtins.float = ...,
         max: builtins.float = ...,
     ) -> Tensor:
-        """Return how many elements fall into each of `bins` equal intervals of [`min`, `max`],
-        or of the range of the elements where both are 0."""
+        """Return how many elements fall into each of `bins` equal intervals."""
 
     def hooks(self) -> list[Callable[..., Any]]:
         """Return the registered hooks, in order."""
@@ -888,7 +886,7 @@ class TensorMethods:
         keepdim: Any = ...,
         keep_dims: Any = ...,
     ) -> Tensor:
-        """Return the logarithms of sums of exponentials over axes. See `mycel.ops.logsumexp`."""
+        """Return the logarithms of sums of exponentials over axes."""
 
     def long(self) -> Any:
         """Return the same values as int64."""
@@ -963,7 +961,7 @@ class TensorMethods:
         keepdims: Any = ...,
         dtype: Any = ...,
     ) -> Tensor:
-        """Return the mean over an axis, several, or all. See `mycel.ops.mean`."""
+        """Return the mean over an axis, several, or all."""
 
     def median(
         self,
@@ -973,7 +971,7 @@ class TensorMethods:
         dim: Any = ...,
         keepdim: Any = ...,
     ) -> Any:
-        """Return the medians along an axis, and their positions. See `mycel.ops.median`."""
+        """Return the medians along an axis, and their positions."""
 
     def min(
         self,
@@ -1033,7 +1031,7 @@ class TensorMethods:
         posinf: builtins.float | None = ...,
         neginf: builtins.float | None = ...,
     ) -> Tensor:
-        """Return `input` with NaN replaced by `nan` (0), inf by `posinf` and -inf by `neginf`."""
+        """Return a tensor with NaN and infinities replaced."""
 
     def nanmean(
         self,
@@ -1070,7 +1068,7 @@ class TensorMethods:
         keepdim: Any = ...,
         dtype: Any = ...,
     ) -> Tensor:
-        """Return the sum over axes, with NaN as 0. See `mycel.ops.nansum`."""
+        """Return the sum over axes, with NaN as 0."""
 
     def narrow(self, axis: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
         """Return the `length` elements of `input` along `axis` that begin at `start`."""
@@ -1119,7 +1117,7 @@ class TensorMethods:
         *,
         dtype: Any = ...,
     ) -> Tensor:
-        """Return the norm of vectors or matrices. See `mycel.ops.norm`."""
+        """Return the norm of vectors (one axis, or all elements) or of matrices (two axes)."""
 
     def normal_(self, mean: Any = ..., std: Any = ..., *, generator: Any = ...) -> Tensor:
         """Return the tensor itself, after writing random numbers from `generator` or the default
@@ -1147,7 +1145,8 @@ class TensorMethods:
         left: builtins.bool = ...,
         transpose: builtins.bool = ...,
     ) -> Tensor:
-        """Return `input3` multiplied by the product of reflections."""
+        """Return a tensor multiplied by the product Q of reflections, whose vectors this one
+        holds, as `mycel.ops.geqrf` gives them."""
 
     def outer(self, vec2: Any) -> Tensor:
         """Return the products of every element of one vector with every element of another."""
@@ -1186,7 +1185,7 @@ class TensorMethods:
         keepdim: Any = ...,
         keepdims: Any = ...,
     ) -> Tensor:
-        """Return the product over an axis, several, or all. See `mycel.ops.prod`."""
+        """Return the product over an axis, several, or all."""
 
     def ptp(self, axis: Any = ..., keepdims: builtins.bool = ...) -> Tensor:
         """Return the largest less the smallest element over an axis, several, or all."""
@@ -1203,8 +1202,7 @@ class TensorMethods:
         axis: builtins.int | None = ...,
         keepdims: builtins.bool = ...,
     ) -> Tensor:
-        """Return the `q`-quantiles of `input` along `axis` (without it, of all elements), by
-        linear interpolation between neighbours."""
+        """Return quantiles along an axis, by linear interpolation between neighbours."""
 
     def rad2deg(self) -> Tensor:
         """Convert radians to degrees."""
@@ -1425,7 +1423,7 @@ class TensorMethods:
         dim: Any = ...,
         stable: builtins.bool = ...,
     ) -> Any:
-        """Return `mycel.ops.sort` of the tensor; sorting is always stable."""
+        """Return `mycel.ops.sort` of the tensor."""
 
     def split(
         self,
@@ -1455,7 +1453,7 @@ class TensorMethods:
         keepdim: Any = ...,
         unbiased: Any = ...,
     ) -> Tensor:
-        """Return `mycel.ops.std` of the tensor; `correction` is another name of `ddof`."""
+        """Return `mycel.ops.std` of the tensor."""
 
     def storage(self) -> UntypedStorage:
         """Return the bytes of the tensor."""
@@ -1486,7 +1484,7 @@ class TensorMethods:
         dim: Any = ...,
         keepdim: Any = ...,
     ) -> Tensor:
-        """Return the sum over an axis, several, or all, plus `initial`. See `mycel.ops.sum`."""
+        """Return the sum over an axis, several, or all, plus `initial`."""
 
     def sum_to_size(self, *size: Any) -> Tensor:
         """Return sums of the tensor that have a shape which broadcasts to its own."""
@@ -1565,8 +1563,7 @@ class TensorMethods:
         largest: builtins.bool = ...,
         sorted: builtins.bool = ...,
     ) -> tuple[Tensor, Tensor]:
-        """Return the `k` largest elements of `input` along the axis `dim` (the last by default)
-        in order, and their int32 positions."""
+        """Return the `k` largest elements along an axis, in order, and their positions."""
 
     def trace(
         self,
@@ -1575,7 +1572,7 @@ class TensorMethods:
         axis2: builtins.int = ...,
         dtype: Any = ...,
     ) -> Tensor:
-        """Return the sum of a diagonal of the matrices over two axes, in `dtype`."""
+        """Return the sum of a diagonal of the matrices over two axes."""
 
     def transpose(self, *axes: Any, **named: Any) -> Tensor:
         """Return the tensor with its axes in another order."""
@@ -1618,7 +1615,7 @@ class TensorMethods:
         padding: Any = ...,
         stride: Any = ...,
     ) -> Tensor:
-        """Return the patches of an image. See `mycel.ops.unfold`."""
+        """Return the patches of an image."""
 
     def uniform(
         self,
@@ -1647,8 +1644,7 @@ class TensorMethods:
         return_counts: builtins.bool = ...,
         dim: builtins.int | None = ...,
     ) -> Any:
-        """Return the elements of `input` (or its slices along `dim`) without those equal to the
-        one before."""
+        """Return the elements (or slices along an axis) without those equal to the one before."""
 
     def unique_with_pad(self, pad_num: Any) -> tuple[Tensor, Tensor]:
         """Return the distinct elements of a vector in the order of their first occurrence, and
@@ -1690,7 +1686,7 @@ class TensorMethods:
         keepdim: Any = ...,
         unbiased: Any = ...,
     ) -> Tensor:
-        """Return `mycel.ops.var` of the tensor; `correction` is another name of `ddof`."""
+        """Return `mycel.ops.var` of the tensor."""
 
     def view(self, *shape: Any, dtype: Any = ...) -> Tensor:
         """Return the same elements under another shape, or, for an element type, a tensor of the

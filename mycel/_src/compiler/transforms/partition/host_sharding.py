@@ -51,7 +51,8 @@ def shard(array: Array, layout: Sharding, mesh: Mesh, rank: int) -> Array:
 
 
 def places_of(shape: Sequence[int], layout: Sharding, mesh: Mesh, rank: int) -> list[Array | None]:
-    """Return which elements of an array of `shape` a rank has, along each axis; None for all.
+    """Return which elements of an array of `shape` a rank has in a `layout`, along each axis; None
+    for all.
 
     >>> from mycel._src.compiler.transforms.partition import sharding
     >>> mesh = Mesh((2,), ("x",))
@@ -121,7 +122,8 @@ def _put(made: Array, part: Array, places: Sequence[Array]) -> None:
 
 
 def joined(made: Array, layout: Sharding, mesh: Mesh, most: int, gather: Callable[[tuple[slice, ...]], Any]) -> None:
-    """Fill an array from the parts that the devices of a mesh have of it, block by block.
+    """Fill the array `made` from the parts that the devices of a mesh have of it in a `layout`,
+    block by block.
 
     `gather` is called with the slices of each block of at most `most` elements of a part, in the
     same order on all ranks, and returns what the devices have there, in the order of
