@@ -10,7 +10,7 @@ The steps of a block are those of a small graph of its own, lowered over slices 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mycel._src.compiler.ir.graph import Graph, Node, input_node
@@ -42,20 +42,17 @@ class Blocked:
         """Add the steps of all blocks, and set the places of the group's results."""
         stored = [node for node in self.group.members if node in fusion.stored]
         places = [_place(steps, node) for node in stored]
+        rows, length = int(self.products[0].type.shape[0]), _length(self.products[0])
         operands = self._operands()
-        assert self.group.domain is not None
-        rows = int(self.group.domain.shape[0])
-        length = _length(self.products[0])
-        right = {m.inputs[1] for m in self.products}
-        views = [steps.view(node) for node in operands]
+        whole = {m.inputs[1] for m in self.products}
+        cut = {i: _is_cut(i, rows) and i not in whole for i in operands}
         graphs: dict[int, Graph] = {}
         for first in range(0, rows, length):
             count = min(length, rows - first)
             if count not in graphs:
-                graphs[count] = self._graph(operands, stored, count)
-            given = [v if i in right else _rows(v, rows, first, count) for i, v in zip(operands, views)]
-            into = [_rows(v, rows, first, count) for v in places]
-            steps.over_slices(graphs[count], given, into)
+                graphs[count] = self._graph(cut, stored, count)
+            given = [_rows(steps.view(i), first, count) if cut[i] else steps.view(i) for i in operands]
+            steps.over_slices(graphs[count], given, [_rows(v, first, count) for v in places])
         for node, place in zip(stored, places):
             steps.bind(node, [place])
 
@@ -68,16 +65,11 @@ class Blocked:
                     found[i] = None
         return list(found)
 
-    def _graph(self, operands: Sequence[Node], stored: Sequence[Node], count: int) -> Graph:
-        """Return the graph of a block of `count` rows."""
-        assert self.group.domain is not None
-        rows = self.group.domain.shape[0]
-        right = {m.inputs[1] for m in self.products}
-        inputs = [
-            input_node(i.type.with_shape((count, *i.type.shape[1:])) if _is_cut(i, rows) and i not in right else i.type)
-            for i in operands
-        ]
-        made: dict[Node, Node] = dict(zip(operands, inputs))
+    def _graph(self, cut: Mapping[Node, bool], stored: Sequence[Node], count: int) -> Graph:
+        """Return the graph of a block of `count` rows; `cut` says which operands have so many."""
+        kinds = [i.type.with_shape((count, *i.type.shape[1:])) if cut[i] else i.type for i in cut]
+        inputs = [input_node(kind) for kind in kinds]
+        made: dict[Node, Node] = dict(zip(cut, inputs))
         for node in [*self.products, *self.group.members]:
             assert node.prim is not None
             made[node] = node.prim(*[made.get(i, i) for i in node.inputs], **node.params)
@@ -94,9 +86,12 @@ def blocked_products(fusion: Fusion, steps: StepBuilder, order: Sequence[Unit]) 
     large = [u.node for u in order if u.node is not None and _is_large(u.node) and u.node not in fusion.results]
     if not large:
         return found
-    readers = _readers(fusion, order)
-    for node in large:
-        units = readers.get(node, [])
+    readers: dict[Node, set[int]] = {node: set() for node in large}
+    for node, number in fusion.reads(order):
+        if node in readers:
+            readers[node].add(number)
+    for node, numbers in readers.items():
+        units = [order[number] for number in numbers]
         if len(units) == 1 and units[0].domain is not None:
             found.setdefault(units[0].number, Blocked(units[0])).products.append(node)
     return {number: b for number, b in found.items() if _suits(fusion, steps, b)}
@@ -109,7 +104,7 @@ def _is_large(node: Node) -> bool:
         and isinstance(kind, TensorType)
         and kind.rank == 2
         and kind.is_static
-        and (int(kind.nbytes) >= LEAST)
+        and int(kind.nbytes) >= LEAST
     )
 
 
@@ -117,23 +112,6 @@ def _length(product: Node) -> int:
     """Return how many rows a block has."""
     width = int(product.type.shape[1]) * int(product.dtype.itemsize)
     return max(BLOCK // width // ROWS, 1) * ROWS
-
-
-def _readers(fusion: Fusion, order: Sequence[Unit]) -> dict[Node, list[Unit]]:
-    """Return the units that read each value, also where they compute something again for it."""
-    found: dict[Node, list[Unit]] = {}
-    for unit in order:
-        pending, seen = list(unit.members) or ([] if unit.node is None else [unit.node]), set()
-        while pending:
-            for i in pending.pop().inputs:
-                root = root_of(i)
-                if root in seen:
-                    continue
-                seen.add(root)
-                found.setdefault(root, []).append(unit)
-                if root in fusion.again:
-                    pending.append(root)
-    return found
 
 
 def _suits(fusion: Fusion, steps: StepBuilder, blocked: Blocked) -> bool:
@@ -175,13 +153,11 @@ def _is_number(node: Node) -> bool:
 
 def _is_cut(node: Node, rows: object) -> bool:
     """Return whether a block has only some rows of an operand."""
-    return node.type.rank == 2 and node.type.shape[0] == rows and rows != 1
+    return bool(node.type.rank == 2 and node.type.shape[0] == rows)
 
 
-def _rows(view: View, rows: int, first: int, count: int) -> View:
-    """Return some rows of the place of a value; all of one that has not as many."""
-    if len(view.shape) != 2 or view.shape[0] != rows:
-        return view
+def _rows(view: View, first: int, count: int) -> View:
+    """Return the place of some rows of a value."""
     return View(view.buffer, (count, view.shape[1]), view.strides, view.offset + first * view.strides[0])
 
 

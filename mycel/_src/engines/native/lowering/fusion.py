@@ -10,7 +10,7 @@ symbolic: conditions for correctness use their expressions, decisions about spee
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from mycel._src.compiler.ir.dim_values import hint
@@ -302,15 +302,15 @@ class Fusion:
             pending = rest
         return order
 
-    def last_readers(self, order: Sequence[Unit]) -> dict[Node, int]:
-        """Return for each value in memory the number in `order` of the last unit that reads it."""
-        found: dict[Node, int] = {}
+    def reads(self, order: Sequence[Unit]) -> Iterator[tuple[Node, int]]:
+        """Yield each value that a unit reads in memory, also to compute something again, with the
+        number of the unit in `order`.
+        """
         for number, unit in enumerate(order):
             pending = list(unit.members) or ([] if unit.node is None else [unit.node])
             while pending:
                 for i in pending.pop().inputs:
                     root = root_of(i)
-                    found[root] = number
+                    yield root, number
                     if root in self.again:
                         pending.append(root)
-        return found

@@ -64,7 +64,7 @@ def _lower_into(steps: StepBuilder) -> Fusion:
         choose(fusion)
         fusion.merge_siblings()
     order = fusion.ordered()
-    steps.last_readers = fusion.last_readers(order)
+    steps.last_readers = dict(fusion.reads(order))
     blocked = blocked_products(fusion, steps, order)
     later = {product for group in blocked.values() for product in group.products}
     for number, unit in enumerate(order):
