@@ -153,10 +153,10 @@ def transform_checkpoint_by_rank(
         checkpoint_files_map (Mapping[int, Any]): The files of the source by rank (see
             `rank_list_for_transform`).
         save_checkpoint_file_name (str): The file to write.
-        src_strategy_file (str | None): The strategy of the source or target; None for parameters
-            that are whole on one device. Default: None.
-        dst_strategy_file (str | None): The strategy of the source or target; None for parameters
-            that are whole on one device. Default: None.
+        src_strategy_file (str | None): The strategy of the source; None for parameters that are
+            whole on one device. Default: None.
+        dst_strategy_file (str | None): The strategy of the target; None for parameters that are
+            whole on one device. Default: None.
 
     Raises:
         TypeError: For arguments of other types.
@@ -199,10 +199,10 @@ def transform_checkpoints(
         dst_checkpoints_dir (str): The folder of the target, where ``rank_0/<ckpt_prefix>0.ckpt``
             and so on are written.
         ckpt_prefix (str): The beginning of names of files.
-        src_strategy_file (str | None): The strategy of the source or target; None for parameters
-            that are whole on one device. Default: None.
-        dst_strategy_file (str | None): The strategy of the source or target; None for parameters
-            that are whole on one device. Default: None.
+        src_strategy_file (str | None): The strategy of the source; None for parameters that are
+            whole on one device. Default: None.
+        dst_strategy_file (str | None): The strategy of the target; None for parameters that are
+            whole on one device. Default: None.
         process_num (int): Has no effect: ranks are handled one after the other. Default: 1.
         output_format (str): "ckpt" or "safetensors", which needs a source of that format. Default:
             "ckpt".
