@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 
 from mycel._src.compiler.ir.sharding.mesh import Mesh
-from mycel._src.compiler.transforms.partition import Sharding, local_shape, local_type, places_of
+from mycel._src.compiler.transforms.partition import Sharding, local_shape, local_type
 from mycel._src.compiler.transforms.partition.tensor_sharding import static
 from mycel._src.compiler.transport.current_transport import transport
 from mycel._src.engines import buffers
 from mycel._src.engines.base import Spread
-from mycel._src.engines.select import engine
 from mycel._src.foundation.python_runtime.reference_counts import ONE_OWNER
 from mycel._src.foundation.settings.parallel_settings import ParallelSettings, current
 from mycel._src.foundation.system import locks
 from mycel._src.staging.distributed import parallel_modes
+from mycel._src.staging.distributed.rank_executors import OfDevices, OfRanks
 from mycel._src.staging.distributed.sharded_tensors import Held, held, hold, whole_value
 from mycel._src.tensors.core import eager
 from mycel._src.tensors.core.parameter import Declared, Parameter, reserve
@@ -191,23 +191,13 @@ def is_parallel() -> bool:
 
 
 def _read_piece(parameter: Parameter, own: Held, values: StoredValues) -> Any:
-    shape, type = static(parameter._type), local_type(parameter._type, own.layout)
-
-    def part(rank: int, made: Array) -> Array:
-        values.fill_part(made, shape, places_of(shape, own.layout, own.mesh, rank))
-        return made
-
+    type = local_type(parameter._type, own.layout)
     if isinstance(own.piece, Spread):
-        here = engine().own_devices()
-        ranks = [rank if rank in here else None for rank in sorted(own.mesh.devices)]
-        empty = static(type), type.dtype.numpy
-        return engine().spread(own.mesh, [None if rank is None else part(rank, np.empty(*empty)) for rank in ranks])
+        return OfDevices(own.mesh).drawn(parameter._type, values, own.layout)
+    if values.shape != static(type) or static(type) == static(parameter._type):
+        return OfRanks(own.mesh).drawn(parameter._type, values, own.layout)
     made = buffers.empty(int(type.nbytes))
-    array = buffers.to_array(made, type)
-    if shape != static(type) and values.shape == static(type):
-        values.fill(array)
-    else:
-        part(transport().rank, array)
+    values.fill(buffers.to_array(made, type))
     return made
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.ir.sharding.mesh import Mesh
-from mycel._src.compiler.transforms.partition import Sharding, local_type, places_of, shard, whole
+from mycel._src.compiler.ir.types import TensorType
+from mycel._src.compiler.transforms.partition import Sharding, local_type, places_along, places_of, shard, whole
 from mycel._src.compiler.transforms.partition.tensor_sharding import static
 from mycel._src.compiler.transport.current_transport import transport
 from mycel._src.engines import base, buffers
@@ -25,7 +25,7 @@ from mycel._src.engines.select import compile_graph, engine
 from mycel._src.staging.distributed.layout_specs import one_part
 from mycel._src.staging.distributed.rank_agreement import agree
 from mycel._src.staging.distributed.sharded_tensors import Held, gathered, held, hold, keep_piece, kept_piece
-from mycel._src.tensors.core.parameter import Declared
+from mycel._src.tensors.core.parameter import Declared, Reserved
 from mycel._src.tensors.core.tensor import Tensor
 
 __all__ = ["Executor", "OfDevices", "OfProcesses", "OfRanks", "executor_for", "value_of"]
@@ -52,8 +52,8 @@ class Executor(ABC):
         """Return the piece of a whole tensor in a layout."""
 
     @abstractmethod
-    def drawn(self, tensor: Declared, layout: Sharding) -> Any:
-        """Return the piece in a layout of a parameter whose values are still to be drawn."""
+    def drawn(self, type: TensorType, values: Reserved, layout: Sharding) -> Any:
+        """Return the piece in a layout of a tensor of a type, of values that are reserved."""
 
     @abstractmethod
     def own(self, piece: Any) -> Any:
@@ -88,7 +88,7 @@ class Executor(ABC):
         if known is not None and known.layout == layout and known.mesh == self.mesh and known.piece is not None:
             return known.piece
         if isinstance(tensor, Declared) and tensor.reserved is not None and not layout.is_whole:
-            drawn = self.drawn(tensor, layout)
+            drawn = self.drawn(tensor._type, tensor.reserved, layout)
             self.keep(tensor, drawn, layout)
             return drawn
         if reader is None or (self.is_apart and layout.is_whole):
@@ -100,6 +100,10 @@ class Executor(ABC):
             keep_piece(tensor, place, piece, reader)
         return piece
 
+    def draw(self, type: TensorType, values: Reserved, layout: Sharding, rank: int, part: np.ndarray[Any, Any]) -> None:
+        """Fill the part that a rank has in a layout of a tensor of a type with values."""
+        values.fill_part(part, static(type), places_of(static(type), layout, self.mesh, rank))
+
     def keep(self, tensor: Tensor, piece: Any, layout: Sharding) -> None:
         """Give a tensor the value of a piece."""
         hold(tensor, Held(piece, layout, self.mesh))
@@ -110,12 +114,6 @@ def value_of(tensor: Tensor) -> Any:
     if tensor._buf is None:
         tensor._need_value("a divided function")
     return tensor._buf
-
-
-def _draw(tensor: Declared, part: np.ndarray[Any, Any], layout: Sharding, mesh: Mesh, rank: int) -> None:
-    shape = static(tensor._type)
-    assert tensor.reserved is not None
-    tensor.reserved.fill_part(part, shape, places_of(shape, layout, mesh, rank))
 
 
 class OfRanks(Executor):
@@ -139,10 +137,10 @@ class OfRanks(Executor):
         array = buffers.to_array(buffer, tensor._type)
         return buffers.from_array(shard(array, layout, self.mesh, transport().rank))
 
-    def drawn(self, tensor: Declared, layout: Sharding) -> Any:
-        type = local_type(tensor._type, layout)
-        made = buffers.empty(int(type.nbytes))
-        _draw(tensor, buffers.to_array(made, type), layout, self.mesh, transport().rank)
+    def drawn(self, type: TensorType, values: Reserved, layout: Sharding) -> Any:
+        own = local_type(type, layout)
+        made = buffers.empty(int(own.nbytes))
+        self.draw(type, values, layout, transport().rank, buffers.to_array(made, own))
         return made
 
     def own(self, piece: Any) -> Any:
@@ -177,17 +175,12 @@ class OfDevices(Executor):
         ranks = sorted(self.mesh.devices)
         return engine().spread(self.mesh, [shard(array, layout, self.mesh, r) if r in own else None for r in ranks])
 
-    def drawn(self, tensor: Declared, layout: Sharding) -> base.Spread:
-        type, own = local_type(tensor._type, layout), engine().own_devices()
-
-        def part(rank: int) -> np.ndarray[Any, Any] | None:
-            if rank not in own:
-                return None
-            made = np.empty(static(type), type.dtype.numpy)
-            _draw(tensor, made, layout, self.mesh, rank)
-            return made
-
-        return engine().spread(self.mesh, [part(rank) for rank in sorted(self.mesh.devices)])
+    def drawn(self, type: TensorType, values: Reserved, layout: Sharding) -> base.Spread:
+        shape, here = static(local_type(type, layout)), engine().own_devices()
+        parts = {rank: np.empty(shape, type.dtype.numpy) for rank in self.mesh.devices if rank in here}
+        for rank, part in parts.items():
+            self.draw(type, values, layout, rank, part)
+        return engine().spread(self.mesh, [parts.get(rank) for rank in sorted(self.mesh.devices)])
 
     def own(self, piece: base.Spread) -> Any:
         return buffers.from_array(piece.own())
@@ -251,11 +244,9 @@ class OfProcesses(OfDevices):
         array = buffers.to_array(value_of(tensor), tensor._type)
         parts = dict.fromkeys(here, array)
         for axis in {cut.axis for cut in layout.parts}:
-            cuts = [cut for cut in layout.parts if cut.axis == axis]
-            names = tuple([name for cut in cuts for name in cut.mesh_axes])
+            names = tuple([name for cut in layout.parts if cut.axis == axis for name in cut.mesh_axes])
             size = array.shape[axis] // len(self._places(names)) * mesh.count(names)
-            line = Sharding(tuple([replace(cut, axis=0) for cut in cuts]))
-            places = {rank: shard(np.arange(size), line, mesh, rank) for rank in here}
+            places = {rank: places_along(size, axis, layout, mesh, rank)[0] for rank in here}
             first = min(int(found[0]) for found in places.values())
             parts = {rank: parts[rank].take(places[rank] - first, axis) for rank in here}
         return engine().spread(mesh, [parts.get(rank) for rank in sorted(mesh.devices)])

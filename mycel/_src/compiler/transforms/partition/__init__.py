@@ -6,7 +6,7 @@ layout to another and what that costs, `divisions_of` and `implied` what a node 
 """
 
 from mycel._src.compiler.transforms.partition.collective_fusion import ALONE, BY_SIZE, Fusing
-from mycel._src.compiler.transforms.partition.host_sharding import blocks, joined, places_of, shard, whole
+from mycel._src.compiler.transforms.partition.host_sharding import blocks, joined, places_along, places_of, shard, whole
 from mycel._src.compiler.transforms.partition.node_sharding import divisions_of, implied
 from mycel._src.compiler.transforms.partition.partition_records import Message
 from mycel._src.compiler.transforms.partition.partitioner import Partitioned, opened, partition
@@ -43,6 +43,7 @@ __all__ = [
     "opened",
     "part_of",
     "partition",
+    "places_along",
     "places_of",
     "route",
     "shard",

@@ -1,29 +1,23 @@
 """Cuts host arrays into shards by a layout and joins them, for checkpoints and tests.
 
-A division reshapes an axis to the stretches before, of and after the part, pads the middle one with
-copies of its last index, and takes the rank's share. So padding holds numbers that the array has.
-Axes are divided one by one, so a part is what lies at certain places along each of them.
+A part is what lies at certain places along each axis (`places_of`). A division reshapes an axis to
+the stretches before, of and after the part, pads the middle one with copies of its last index, and
+takes the rank's share. So padding holds numbers that the array has.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mycel._src.compiler.ir.sharding.mesh import Mesh
-from mycel._src.compiler.transforms.partition.tensor_sharding import (
-    Part,
-    Sharding,
-    local_shape,
-    view_of,
-)
+from mycel._src.compiler.transforms.partition.tensor_sharding import Part, Sharding, local_shape, view_of
 from mycel._src.foundation.errors import ShapeError
 
-__all__ = ["blocks", "joined", "places_of", "shard", "whole"]
+__all__ = ["blocks", "joined", "places_along", "places_of", "shard", "whole"]
 
 Array = np.ndarray[Any, Any]
 
@@ -38,16 +32,10 @@ def shard(array: Array, layout: Sharding, mesh: Mesh, rank: int) -> Array:
     >>> [shard(np.arange(5), sharding(mesh, (5,), ("x",)), mesh, r).tolist() for r in (0, 1)]
     [[0, 1, 2], [3, 4, 4]]
     """
-    done: tuple[Part, ...] = ()
-    for part in layout.parts:
-        before, after = view_of(part, Sharding(done))
-        split = array.reshape(*array.shape[: part.axis], before, part.size, after, *array.shape[part.axis + 1 :])
-        first = mesh.position(rank, part.mesh_axes) * part.length
-        own = np.minimum(np.arange(first, first + part.length), part.size - 1)
-        taken = np.take(split, own, axis=part.axis + 1)
-        shape = (*array.shape[: part.axis], before * part.length * after, *array.shape[part.axis + 1 :])
-        array, done = taken.reshape(shape), (*done, part)
-    return np.array(array, copy=True, order="C")
+    part = array
+    for axis, own in enumerate(places_of(array.shape, layout, mesh, rank)):
+        part = part if own is None else part.take(own, axis)
+    return np.array(array, copy=True, order="C") if part is array else part
 
 
 def places_of(shape: Sequence[int], layout: Sharding, mesh: Mesh, rank: int) -> list[Array | None]:
@@ -59,11 +47,25 @@ def places_of(shape: Sequence[int], layout: Sharding, mesh: Mesh, rank: int) -> 
     >>> places_of((3, 4), sharding(mesh, (3, 4), (None, "x")), mesh, 1)
     [None, array([2, 3])]
     """
-    found: list[Array | None] = []
-    for axis, size in enumerate(shape):
-        own = tuple([replace(part, axis=0) for part in layout.parts if part.axis == axis])
-        found.append(shard(np.arange(size), Sharding(own), mesh, rank) if own else None)
-    return found
+    cut = {part.axis for part in layout.parts}
+    return [places_along(size, k, layout, mesh, rank)[0] if k in cut else None for k, size in enumerate(shape)]
+
+
+def places_along(size: int, axis: int, layout: Sharding, mesh: Mesh, rank: int) -> tuple[Array, Array]:
+    """Return which elements along an `axis` of `size` a rank has in a `layout`, and of each whether
+    it is no padding.
+    """
+    found, is_own = np.arange(size), np.ones(size, np.bool_)
+    done: tuple[Part, ...] = ()
+    for part in [p for p in layout.parts if p.axis == axis]:
+        shape = (view_of(part, Sharding(done))[0], part.size, -1)
+        first = mesh.position(rank, part.mesh_axes) * part.length
+        own = np.arange(first, first + part.length)
+        last = np.minimum(own, part.size - 1)
+        found = found.reshape(shape).take(last, 1).reshape(-1)
+        is_own = (is_own.reshape(shape).take(last, 1) & (own < part.size)[:, None]).reshape(-1)
+        done = (*done, part)
+    return found, is_own
 
 
 def blocks(shape: Sequence[int], most: int) -> Iterator[tuple[slice, ...]]:
@@ -82,20 +84,6 @@ def blocks(shape: Sequence[int], most: int) -> Iterator[tuple[slice, ...]]:
         own = slice(start, min(size, start + step))
         for rest in blocks(shape[1:], most) if inner > most else [tuple([slice(0, n) for n in shape[1:]])]:
             yield (own, *rest)
-
-
-def _owned(size: int, parts: Sequence[Part], mesh: Mesh, rank: int) -> Array:
-    """Return the places along an axis of `size` that a rank has, with -1 for padding."""
-    found: Array = np.arange(size)
-    done: tuple[Part, ...] = ()
-    for part in parts:
-        before, after = view_of(part, Sharding(done))
-        split = found.reshape(before, part.size, after)
-        first = mesh.position(rank, part.mesh_axes) * part.length
-        own = np.arange(first, first + part.length)
-        taken = np.where((own < part.size)[:, None], np.take(split, np.minimum(own, part.size - 1), axis=1), -1)
-        found, done = taken.reshape(-1), (*done, part)
-    return found
 
 
 def _stretch(places: Array) -> tuple[Any, Any]:
@@ -133,13 +121,10 @@ def joined(made: Array, layout: Sharding, mesh: Mesh, most: int, gather: Callabl
     holders: dict[tuple[int, ...], int] = {}
     for number, rank in enumerate(mesh.devices):
         holders.setdefault(tuple([mesh.position(rank, part.mesh_axes) for part in layout.parts]), number)
-    places = {
-        number: [
-            _owned(size, [replace(p, axis=0) for p in layout.parts if p.axis == axis], mesh, mesh.devices[number])
-            for axis, size in enumerate(made.shape)
-        ]
-        for number in holders.values()
-    }
+    places: dict[int, list[Array]] = {}
+    for number in holders.values():
+        along = [places_along(size, k, layout, mesh, mesh.devices[number]) for k, size in enumerate(made.shape)]
+        places[number] = [np.where(is_own, found, -1) for found, is_own in along]
     for block in blocks(shape, most):
         found = gather(block)
         for number, own in places.items():
