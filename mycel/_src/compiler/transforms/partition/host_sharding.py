@@ -52,8 +52,8 @@ def places_of(shape: Sequence[int], layout: Sharding, mesh: Mesh, rank: int) -> 
 
 
 def places_along(size: int, axis: int, layout: Sharding, mesh: Mesh, rank: int) -> tuple[Array, Array]:
-    """Return which elements along an `axis` of `size` a rank has in a `layout`, and of each whether
-    it is no padding.
+    """Return which elements along an `axis` of `size` a `rank` of the `mesh` has in a `layout`, and
+    of each whether it is no padding.
     """
     found, is_own = np.arange(size), np.ones(size, np.bool_)
     done: tuple[Part, ...] = ()
