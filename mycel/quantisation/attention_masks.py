@@ -2,7 +2,7 @@
 
 Programs mask scores by a number that no score comes near (-1e9, or minus infinity): a constant that
 is added, or that `where` and `masked_fill` put in a score's place. A range from there to the
-largest score leaves one step for all scores. But a soft-max of 8 bits needs no more than `SPARE`
+largest score leaves one level for all scores. But a soft-max of 8 bits needs no more than `SPARE`
 below the least score for 0. So the constants become as low as is needed, by the scores on the data
 of calibration, and the range of a masked sum ends `SPARE` below the least score: what lies further
 down is rounded to its end.
@@ -27,7 +27,7 @@ from mycel.quantisation.quantised_network import run
 
 __all__ = ["floor_of", "mask_of", "shallow_masks"]
 
-# Numbers that no score has, and the distance at which exp is half a step of 1/256.
+# Numbers that no score has, and the distance at which exp is half a level of 1/256.
 LOW, SPARE = -1e3, 6.5
 
 

@@ -18,7 +18,7 @@ from mycel._src.compiler.prims.convolution.conv import conv
 from mycel._src.compiler.transforms.quantise.batch_norm_folding import fold_normalisations
 from mycel._src.compiler.transforms.quantise.fake_quantisation import weights_of
 from mycel._src.compiler.transforms.quantise.graph_freezing import array_of, literal
-from mycel._src.compiler.transforms.quantise.scales import steps_of, weight_scale
+from mycel._src.compiler.transforms.quantise.scales import levels_of, weight_scale
 from mycel._src.compiler.transforms.quantise.transposed_convolution import with_convolutions
 from mycel._src.foundation.errors import Unsupported
 from mycel.formats.exporting import LoadedGraph
@@ -49,7 +49,7 @@ def mixed_bits(net: Any, data: Any, *, mean: float, choices: Sequence[int] = (8,
     Args:
         net (Cell): A Cell or function of tensors, as for `quantise`, whose `weight_bits` takes the
             result's `bits`.
-        data (Any): Batches, as for `quantise`.
+        data (Tensor | Iterable[Tensor | tuple[Tensor, ...]]): Batches, as for `quantise`.
         mean (float): The bits a weight at most, over all weights.
         choices (Sequence[int]): The numbers of bits that layers may have, from 2 to 8. Default: (8,
             4, 2).
@@ -109,7 +109,7 @@ def _loss(model: Model, node: Node, bits: int, wanted: list[Array], batches: Bat
     array = array_of(weight)
     assert array is not None and node.prim is not None
     scale = weight_scale(array, 0 if node.prim is conv else -1, bits)
-    rounded = literal((steps_of(array, scale) * scale.size).astype(np.float32), weight)
+    rounded = literal((levels_of(array, scale) * scale.size).astype(np.float32), weight)
     changed = Node(node.prim, (node.inputs[0], rounded), node.params, node.type, node.where)
     graph = Graph(model.graph.inputs, substitute(model.graph.outputs, {node: changed}), model.graph.name)
     found = _results(model, graph, batches)

@@ -5,8 +5,8 @@ counts values in `BINS` bins between them where the method asks for more. The ra
 
     minmax       all values
     percentile   all but the outermost shares
-    mse          the range whose steps are nearest to the values, by mean square
-    kl           the range whose steps keep the distribution, by relative entropy (Migacz, 2017)
+    mse          the range whose levels are nearest to the values, by mean square
+    kl           the range whose levels keep the distribution, by relative entropy (Migacz, 2017)
 
 where the last two shrink both ends alike. Everything is counted in float64.
 """
@@ -54,7 +54,7 @@ class Observer:
             self.bins += np.histogram(values, BINS, (self.low, self.high))[0]
 
     def range(self, method: str, bits: int, percentile: float = 99.99) -> tuple[float, float]:
-        """Return the ends of the range by a method, for steps of `bits` bits.
+        """Return the ends of the range by a method, for levels of `bits` bits.
 
         `percentile` is the share of values, in hundredths, that its method keeps. Raises ValueError
         where no value was seen.
@@ -77,9 +77,9 @@ class Observer:
     def _cost(self, method: str, shrink: float, centres: Array, bits: int) -> float:
         low, high = min(self.low, 0.0) * shrink, max(self.high, 0.0) * shrink
         size = (high - low) / ((1 << bits) - 1)
-        step = np.rint((np.clip(centres, low, high) - low) / size)
+        level = np.rint((np.clip(centres, low, high) - low) / size)
         if method == "mse":
-            return float((self.bins * (step * size + low - centres) ** 2).sum())
+            return float((self.bins * (level * size + low - centres) ** 2).sum())
         inside = (centres >= low) & (centres <= high)
         # Zeros, of which rectifiers and padding make most values, are exact with any range.
         width = centres[1] - centres[0]
@@ -92,9 +92,9 @@ class Observer:
         first, last = np.flatnonzero(inside)[[0, -1]]
         wanted[first] += bins[:first].sum()
         wanted[last] += bins[last + 1 :].sum()
-        step = step.astype(np.int64)
-        sums = np.bincount(step, kept, 1 << bits)
-        filled = np.bincount(step, kept > 0, 1 << bits)
-        found = np.where(kept > 0, sums[step] / np.maximum(filled[step], 1), 0.0)
+        level = level.astype(np.int64)
+        sums = np.bincount(level, kept, 1 << bits)
+        filled = np.bincount(level, kept > 0, 1 << bits)
+        found = np.where(kept > 0, sums[level] / np.maximum(filled[level], 1), 0.0)
         p, q = wanted / wanted.sum(), (found + 1e-12) / (found + 1e-12).sum()
         return float((p[p > 0] * np.log(p[p > 0] / q[p > 0])).sum())

@@ -1,6 +1,6 @@
 """Fake-quantisation layers, which round, for quantisation-aware training.
 
-A real number R in a range from Rmin to Rmax is the step Q of a scale S and a zero point Z:
+A real number R in a range from Rmin to Rmax is the level Q of a scale S and a zero point Z:
 
     S = (Rmax - Rmin) / (Qmax - Qmin)      Z = round(Qmax - Rmax / S)
     Q = round(R / S + Z)                   R = (Q - Z) * S
@@ -74,7 +74,7 @@ class Rounding:
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The lowest and the highest step."""
+        """The lowest and the highest level."""
         return -(1 << (self.bits - 1)) + self.narrow, (1 << (self.bits - 1)) - 1
 
     def scale(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
@@ -82,7 +82,7 @@ class Rounding:
         first, last = self.ends
         low, high = ops.minimum(low, ops.zeros_like(low)), ops.maximum(high, ops.zeros_like(high))
         if self.symmetric:
-            # The lowest step of as many as are above zero.
+            # The lowest level of as many as are above zero.
             high = ops.maximum(-low, high)
             scale = ops.maximum(high / float(last), ops.full_like(high, LEAST))
             return scale, ops.zeros_like(scale)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mycel._src.compiler.prims.neural.quantisation import dequantize
-from mycel._src.compiler.transforms.quantise.qdq_import import read_steps
+from mycel._src.compiler.transforms.quantise.qdq_import import read_levels
 from mycel._src.compiler.transforms.quantise.transposed_convolution import with_convolutions
 from mycel._src.foundation import arguments
 from mycel.quantisation.post_training import ROUNDINGS, Choice, lowered_network
@@ -17,10 +17,10 @@ __all__ = ["integers"]
 def integers(net: Any, *inputs: Any, rounding: str = "single") -> Quantised:
     """Return a network that computes with integers what a network computes with rounded values.
 
-    Such a network was read from a file in which values go to steps and back, as ONNX's
+    Such a network was read from a file in which values go to levels and back, as ONNX's
     QuantizeLinear and DequantizeLinear say it, or was trained with rounding. What has no scale
     stays in floats, and is listed in the result's `report`. Inputs and results that are integers
-    stay integers. Values are those of the network up to a step.
+    stay integers. Values are those of the network up to a level.
 
     * `net`: a Cell or function of tensors, which stays as it is.
     * `inputs`: example arguments, of which shapes and types count; sizes may be open.
@@ -40,5 +40,5 @@ def integers(net: Any, *inputs: Any, rounding: str = "single") -> Quantised:
     """
     arguments.one_of("integers", "rounding", rounding, ROUNDINGS)
     model = float_model(net, inputs, (dequantize,))
-    read = read_steps(model.graph)
+    read = read_levels(model.graph)
     return lowered_network(model, with_convolutions(read.graph), Choice(rounding=rounding), (read.inputs, read.outputs))

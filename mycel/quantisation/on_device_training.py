@@ -68,8 +68,8 @@ def learning(
 
     Args:
         net (Cell): A Cell, which stays as it is; it is taken as it is outside of training.
-        data (Any): Batches like those of use, on which ranges of values are observed, as `quantise`
-            takes them.
+        data (Tensor | Iterable[Tensor | tuple[Tensor, ...]]): Batches like those of use, on which
+            ranges of values are observed, as `quantise` takes them.
         trained (Sequence[Parameter]): Parameters of `net` that are trained: weights, biases or both
             of any layers.
         method (str): As for `quantise`. Default: "minmax".

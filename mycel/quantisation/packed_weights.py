@@ -20,7 +20,7 @@ import numpy as np
 
 from mycel import ops
 from mycel._src.compiler.prims.neural.quantisation import int_matmul, quantize
-from mycel._src.compiler.transforms.quantise.scales import steps_of, weight_scale
+from mycel._src.compiler.transforms.quantise.scales import levels_of, weight_scale
 from mycel._src.foundation import dtype as D
 from mycel._src.tensors.cells.cell import Cell
 from mycel._src.tensors.core import eager
@@ -86,7 +86,7 @@ class _Seen:
 
 
 class PackedDense(Cell):
-    """A dense layer whose weights are steps, two in a byte up to 4 bits.
+    """A dense layer whose weights are levels, two in a byte up to 4 bits.
 
     `layer` is the layer of floats, `packing` says how, and `seen` is what was observed of its
     values, where the packing needs that. `weight_steps` and `weight_scale` are the weights.
@@ -105,13 +105,13 @@ class PackedDense(Cell):
             smooth = np.maximum(values, 1e-5) ** packing.alpha / np.maximum(weights, 1e-5) ** (1 - packing.alpha)
         weight = weight * smooth[:, None]
         if packing.gptq and seen is not None and seen.products is not None:
-            steps, scales = gptq(weight, seen.products / np.outer(smooth, smooth), packing.bits, size)
+            levels, scales = gptq(weight, seen.products / np.outer(smooth, smooth), packing.bits, size)
         else:
             grouped = weight.reshape(-1, size, self.out_channels)
             scale = weight_scale(grouped, -1, packing.bits, np.abs(grouped).max(1, keepdims=True))
-            steps, scales = steps_of(grouped, scale).reshape(weight.shape), scale.size[:, 0]
+            levels, scales = levels_of(grouped, scale).reshape(weight.shape), scale.size[:, 0]
         self.halves = packing.bits <= 4 and self.in_channels % 2 == 0
-        held = steps.astype(np.int8)
+        held = levels.astype(np.int8)
         if self.halves:
             low, high = held[: len(held) // 2], held[len(held) // 2 :]
             held = ((high.astype(np.int16) << 4) | (low & 15)).astype(np.int8)
@@ -125,21 +125,21 @@ class PackedDense(Cell):
         self.bias, self.activation = layer.bias, layer.activation
 
     def construct(self, x: Tensor) -> Tensor:
-        """Return the product with the weights that the steps stand for."""
+        """Return the product with the weights that the levels stand for."""
         if self.smooth is not None:
             x = x / self.smooth
-        steps = self._steps()
+        levels = self._levels()
         if self.packing.values == "float":
-            grouped = steps.reshape((self.weight_scale.shape[0], -1, self.out_channels)).astype(D.float32)
-            y = ops.matmul(x, (grouped * self.weight_scale.expand_dims(1)).reshape(steps.shape))
+            grouped = levels.reshape((self.weight_scale.shape[0], -1, self.out_channels)).astype(D.float32)
+            y = ops.matmul(x, (grouped * self.weight_scale.expand_dims(1)).reshape(levels.shape))
         else:
-            y = self._rounded(x, steps)
+            y = self._rounded(x, levels)
         if self.bias is not None:
             y = y + self.bias
         made: Tensor = y if self.activation is None else self.activation(y)
         return made
 
-    def _steps(self) -> Tensor:
+    def _levels(self) -> Tensor:
         held = self.weight_steps
         if not self.halves:
             return held
@@ -148,14 +148,14 @@ class PackedDense(Cell):
         low = ops.bitwise_right_shift(ops.bitwise_left_shift(held, four), four)
         return ops.concat((low, ops.bitwise_right_shift(held, four)), 0)
 
-    def _rounded(self, x: Tensor, steps: Tensor) -> Tensor:
+    def _rounded(self, x: Tensor, levels: Tensor) -> Tensor:
         size: Any = self.value_scale
         if self.packing.values == "token":
             size = ops.maximum(ops.abs(x).max(-1, keepdims=True) / 127.0, Tensor(2.0**-100, D.float32))
         zero = Tensor(0.0, D.float32)
         whole = eager.apply(quantize, x, size, zero, low=-127, high=127, ties="even", dtype=D.int8)
         rows = whole.reshape((-1, self.in_channels))
-        total = eager.apply(int_matmul, rows, steps, a_zero=0, b_zero=0).reshape((*x.shape[:-1], self.out_channels))
+        total = eager.apply(int_matmul, rows, levels, a_zero=0, b_zero=0).reshape((*x.shape[:-1], self.out_channels))
         real: Tensor = total.astype(D.float32) * self.weight_scale[0] * size
         return real
 

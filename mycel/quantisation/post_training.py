@@ -85,10 +85,10 @@ def quantise(
 
     Args:
         net (Cell | Callable[..., Any]): A Cell or function of tensors, which stays as it is.
-        data (Any): Batches like those of use, on which ranges of values are observed: a tensor or
-            array, a list of batches, or a dataset. A batch is a tensor, or a tuple of all
-            arguments. Sizes of batches stay open, but for batches of one row where the network
-            decides by that.
+        data (Tensor | Iterable[Tensor | tuple[Tensor, ...]]): Batches like those of use, on which
+            ranges of values are observed: a tensor or array, a list of batches, or a dataset. A
+            batch is a tensor, or a tuple of all arguments. Sizes of batches stay open, but for
+            batches of one row where the network decides by that.
         bits (int): Bits of values, from 2 to 8. Default: 8.
         weight_bits (int | Sequence[int] | None): Bits of weights; None for the same; several for
             those of each layer, as `mixed_bits` gives. Default: None.
@@ -289,14 +289,14 @@ def rounded_weights(model: Model, batches: Batches, given: Choice) -> dict[Node,
                 array = from_matrix(adaround(matrix, known[node], scale), array, node)
             else:
                 size = np.broadcast_to(scale.size.reshape(1, -1), (1, matrix.shape[1]))
-                steps, _ = gptq(matrix, known[node], bits, len(matrix), size)
-                array = from_matrix(steps * size, array, node)
+                levels, _ = gptq(matrix, known[node], bits, len(matrix), size)
+                array = from_matrix(levels * size, array, node)
         found[node] = array.astype(np.float32), scale
     return found
 
 
 def rounded_recurrences(graph: Graph, given: Choice) -> dict[Node, tuple[Array, Scale]]:
-    """Return the weights and scales of the states of recurrences, to the nearest steps.
+    """Return the weights and scales of the states of recurrences, to the nearest levels.
 
     They have the bits of all weights, or 8 where layers have several, and are `per_channel` as
     `given`.
@@ -330,7 +330,7 @@ def lowered_network(model: Model, rounded: Graph, given: Choice, ends: Ends | No
 
 
 def bits_of(weight: Node) -> int:
-    """Return how many bits the steps of weights have; 32 where they are not rounded."""
+    """Return how many bits the levels of weights have; 32 where they are not rounded."""
     if weight.prim is not fake_quant:
         return 32
     return int(weight.params["high"] - weight.params["low"]).bit_length()

@@ -14,7 +14,7 @@ from mycel._src.compiler.prims.base import CONSTANT, Primitive, constant
 from mycel._src.compiler.prims.neural.quantisation import dequantize, fake_quant, quantize
 from mycel._src.compiler.transforms.quantise.graph_freezing import frozen, literal
 from mycel._src.compiler.transforms.quantise.integer_lowering import Lowered
-from mycel._src.compiler.transforms.quantise.scales import Scale, steps_of
+from mycel._src.compiler.transforms.quantise.scales import Scale, levels_of
 from mycel._src.foundation.dtype import float32
 from mycel._src.foundation.errors import Unsupported
 from mycel._src.tensors.cells.eval_mode import outside_of_training
@@ -100,15 +100,15 @@ class Quantised(LoadedGraph):
         Raises ValueError where input `number` is one of floats.
         """
         scale = self._scale(self.input_scales, number, "input")
-        return steps_of(np.asarray(values, np.float32), scale)
+        return levels_of(np.asarray(values, np.float32), scale)
 
-    def real_output(self, steps: Any, number: int = 0) -> Array:
+    def real_output(self, levels: Any, number: int = 0) -> Array:
         """Return the floats that integers of an output stand for.
 
         Raises ValueError where output `number` is one of floats.
         """
         scale = self._scale(self.output_scales, number, "output")
-        whole = np.asarray(getattr(steps, "asnumpy", lambda: steps)())
+        whole = np.asarray(getattr(levels, "asnumpy", lambda: levels)())
         real: Array = ((whole.astype(np.float32) - scale.zero) * np.float32(scale.size)).astype(np.float32)
         return real
 

@@ -1,8 +1,8 @@
 """Weight-only quantisation, and dynamic quantisation of activations (``values="dynamic"``).
 
-`quantise_weights` keeps floats for values. Weights of products and convolutions are steps with a
+`quantise_weights` keeps floats for values. Weights of products and convolutions are levels with a
 scale for each channel, or in products for each group of inputs of each channel, and become floats
-where they are read; steps of 4 bits or fewer lie two in a byte. With ``values="dynamic"`` values
+where they are read; levels of 4 bits or fewer lie two in a byte. With ``values="dynamic"`` values
 are rounded too, each row by its own largest magnitude, and products are sums of integers.
 """
 
@@ -25,7 +25,7 @@ from mycel._src.compiler.transforms.quantise.batch_norm_folding import fold_norm
 from mycel._src.compiler.transforms.quantise.fake_quantisation import weights_of
 from mycel._src.compiler.transforms.quantise.graph_freezing import array_of, literal
 from mycel._src.compiler.transforms.quantise.integer_lowering import Lowered
-from mycel._src.compiler.transforms.quantise.scales import steps_of, weight_scale
+from mycel._src.compiler.transforms.quantise.scales import levels_of, weight_scale
 from mycel._src.foundation import arguments
 from mycel._src.foundation.dtype import float32, int32
 from mycel._src.foundation.errors import Unsupported
@@ -55,7 +55,8 @@ def quantise_weights(
 
     Args:
         net (Cell | Callable[..., Any]): As for `quantise`.
-        data (Any): As for `quantise`; its values count for "gptq" only, else their types.
+        data (Tensor | Iterable[Tensor | tuple[Tensor, ...]]): As for `quantise`; its values count
+            for "gptq" only, else their types.
         bits (int): Bits of weights, from 2 to 8; those of up to 4 bits lie two in a byte. Default:
             8.
         group_size (int | None): How many inputs of a product have a scale together (None: all of a
@@ -142,44 +143,44 @@ class _Change:
         assert weight is not None and node.prim is not None
         if node.prim is conv:
             scale = weight_scale(weight, 0, self.bits)
-            return conv(given[0], self.real(steps_of(weight, scale), scale.size), **node.params)
+            return conv(given[0], self.real(levels_of(weight, scale), scale.size), **node.params)
         count = weight.shape[0]
         size = min(self.group or count, count)
         if count % size:
             raise ValueError(f"quantise_weights: groups of {size} do not divide the {count} inputs of {node.where}")
         if node in self.hessians:
-            steps, scales = gptq(weight, self.hessians[node], self.bits, size)
+            levels, scales = gptq(weight, self.hessians[node], self.bits, size)
         else:
             grouped = weight.reshape(count // size, size, -1)
             largest = np.abs(grouped).max(1, keepdims=True)
             scale = weight_scale(grouped, -1, self.bits, largest)
-            steps, scales = steps_of(grouped, scale).reshape(weight.shape), scale.size.reshape(count // size, -1)
+            levels, scales = levels_of(grouped, scale).reshape(weight.shape), scale.size.reshape(count // size, -1)
         if self.values == "dynamic":
-            return _dynamic(given[0], literal(steps), scales)
-        grouped = steps.reshape(count // size, size, -1)
+            return _dynamic(given[0], literal(levels), scales)
+        grouped = levels.reshape(count // size, size, -1)
         real = self.real(grouped, scales[:, None])
         return matmul(given[0], S.reshape(real, weight.shape))
 
-    def real(self, steps: Array, size: Array) -> Node:
-        """Return the floats that steps stand for, which are computed where they are read."""
-        held = literal(steps) if self.bits > 4 or steps.size % 2 else _unpacked(steps)
+    def real(self, levels: Array, size: Array) -> Node:
+        """Return the floats that levels stand for, which are computed where they are read."""
+        held = literal(levels) if self.bits > 4 or levels.size % 2 else _unpacked(levels)
         return dequantize(held, literal(size.astype(np.float32)), constant(0.0, float32))
 
 
-def _unpacked(steps: Array) -> Node:
-    """Return steps of 4 bits of which two lie in a byte: the first half low, the second high."""
-    flat = steps.reshape(2, -1)
+def _unpacked(levels: Array) -> Node:
+    """Return levels of 4 bits of which two lie in a byte: the first half low, the second high."""
+    flat = levels.reshape(2, -1)
     packed = literal(((flat[1].astype(np.int16) << 4) | (flat[0] & 15)).astype(np.int8))
     # Moved left and back, the highest of four bits is the sign.
     low = E.shift_right(E.shift_left(packed, 4), 4)
-    return S.reshape(S.concat([low, E.shift_right(packed, 4)], 0), steps.shape)
+    return S.reshape(S.concat([low, E.shift_right(packed, 4)], 0), levels.shape)
 
 
 def _dynamic(x: Node, weight: Node, scales: Array) -> Node:
     """Return a product whose rows of `x` are rounded by their own largest magnitude."""
     largest = reduce_max(E.abs_(x), axes=(x.type.rank - 1,), keepdims=True)
     size = E.maximum(E.div(largest, 127.0), 2.0**-100)
-    steps = quantize(x, size, constant(0.0, float32), low=-127, high=127, ties="even", dtype=weight.dtype)
-    total = int_matmul(steps, weight, a_zero=0, b_zero=0)
+    levels = quantize(x, size, constant(0.0, float32), low=-127, high=127, ties="even", dtype=weight.dtype)
+    total = int_matmul(levels, weight, a_zero=0, b_zero=0)
     assert total.dtype is int32
     return E.mul(dequantize(total, literal(scales.astype(np.float32)), constant(0.0, float32)), size)

@@ -1,7 +1,7 @@
 """Data-driven rounding of weights: AdaRound, GPTQ and bias correction.
 
 What a layer reads, one row for each position of its result, gives H = X'X. Weights W and their
-steps' numbers V differ in the results by the sum over channels of (W - V)' H (W - V), which both
+levels' numbers V differ in the results by the sum over channels of (W - V)' H (W - V), which both
 methods make small, one layer at a time:
 
     adaround   each weight is rounded down or up; which, is a sigmoid that is pressed to 0 or 1
@@ -28,7 +28,7 @@ from mycel._src.compiler.prims.matrix_product import matmul
 from mycel._src.compiler.transforms.quantise.fake_quantisation import weights_of
 from mycel._src.compiler.transforms.quantise.graph_freezing import array_of, literal
 from mycel._src.compiler.transforms.quantise.quantisable_regions import Linear, Regions
-from mycel._src.compiler.transforms.quantise.scales import Scale, steps_of, weight_scale
+from mycel._src.compiler.transforms.quantise.scales import Scale, levels_of, weight_scale
 from mycel.formats.graph_files.graph_file import Model
 from mycel.quantisation.quantised_network import run
 
@@ -82,10 +82,10 @@ def from_matrix(matrix: Array, weight: Array, node: Node) -> Array:
 
 
 def adaround(weight: Array, hessian: Array, scale: Scale, rounds: int = ROUNDS) -> Array:
-    """Return weights (inputs, outputs) rounded to steps of `scale`, each down or up, as floats.
+    """Return weights (inputs, outputs) rounded to levels of `scale`, each down or up, as floats.
 
     `hessian` is X'X of the inputs of `weight`, and `rounds` the number of steps of the descent. The
-    result is never worse than the nearest steps.
+    result is never worse than the nearest levels.
     """
     size = np.broadcast_to(np.asarray(scale.size, np.float64).reshape(1, -1), (1, weight.shape[1]))
     real = np.clip(weight / size, scale.low, scale.high)
@@ -113,29 +113,29 @@ def adaround(weight: Array, hessian: Array, scale: Scale, rounds: int = ROUNDS) 
     return _turned(np.where(costs[0] < costs[1], found, nearest), real, below, h, scale) * size
 
 
-def _turned(steps: Array, real: Array, below: Array, h: Array, scale: Scale) -> Array:
-    """Return `steps` with single ones turned to the other side of the `real` numbers, the one of
+def _turned(levels: Array, real: Array, below: Array, h: Array, scale: Scale) -> Array:
+    """Return `levels` with single ones turned to the other side of the `real` numbers, the one of
     each output that helps most at a time, until none helps.
 
     `below` are the numbers rounded down, `h` is X'X, and `scale` has the ends.
     """
-    steps = steps.copy()
-    slopes, outputs = h @ (steps - real), np.arange(steps.shape[1])
-    for _ in range(2 * len(steps)):
-        turn = np.where(steps > below, -1.0, 1.0)
-        allowed = (steps + turn >= scale.low) & (steps + turn <= scale.high) & (np.abs(steps + turn - real) <= 1)
+    levels = levels.copy()
+    slopes, outputs = h @ (levels - real), np.arange(levels.shape[1])
+    for _ in range(2 * len(levels)):
+        turn = np.where(levels > below, -1.0, 1.0)
+        allowed = (levels + turn >= scale.low) & (levels + turn <= scale.high) & (np.abs(levels + turn - real) <= 1)
         gain = np.where(allowed, 2 * turn * slopes + np.diag(h)[:, None], np.inf)
         best = gain.argmin(0)
         move = np.where(gain[best, outputs] < -1e-12, turn[best, outputs], 0.0)
         if not move.any():
             break
-        steps[best, outputs] += move
+        levels[best, outputs] += move
         slopes += h[:, best] * move
-    return steps
+    return levels
 
 
 def gptq(weight: Array, hessian: Array, bits: int, group_size: int, sizes: Array | None = None) -> tuple[Array, Array]:
-    """Return the steps of a `weight` (inputs, outputs) and the scales (groups, outputs).
+    """Return the levels of a `weight` (inputs, outputs) and the scales (groups, outputs).
 
     `hessian` is X'X of the inputs, of which `group_size` have a scale together, in `bits` bits:
     that of the group's largest weights, or of `sizes`. Inputs that are always 0 have weights 0.
@@ -146,17 +146,17 @@ def gptq(weight: Array, hessian: Array, bits: int, group_size: int, sizes: Array
     w[still] = 0.0
     h += np.eye(len(h)) * DAMPING * np.mean(np.diag(h))
     factor = np.linalg.cholesky(np.linalg.inv(h)).T
-    steps, scales = np.zeros(w.shape, np.int8), []
+    levels, scales = np.zeros(w.shape, np.int8), []
     for k in range(len(w)):
         if k % group_size == 0:
             scale = weight_scale(w[k : k + group_size], -1, bits)
             if sizes is not None:
                 scale = scale._replace(size=np.asarray(sizes[k // group_size], np.float32)[None])
             scales.append(scale.size.reshape(-1))
-        steps[k] = steps_of(w[k][None], scale)[0]
-        error = (w[k] - steps[k] * scales[-1].astype(np.float64)) / factor[k, k]
+        levels[k] = levels_of(w[k][None], scale)[0]
+        error = (w[k] - levels[k] * scales[-1].astype(np.float64)) / factor[k, k]
         w[k + 1 :] -= np.outer(factor[k, k + 1 :], error)
-    return steps, np.stack(scales)
+    return levels, np.stack(scales)
 
 
 def corrected(
@@ -174,7 +174,7 @@ def corrected(
         weight, scale = rounded[node]
         held = array_of(node.inputs[1])
         assert held is not None and node.prim is not None
-        error = (steps_of(weight, scale) * np.asarray(scale.size, np.float64) - held).astype(np.float32)
+        error = (levels_of(weight, scale) * np.asarray(scale.size, np.float64) - held).astype(np.float32)
         changed.append(node.prim(node.inputs[0], literal(error), **node.params))
     network = run(model, changed)
     sums: list[Any] = [0.0] * len(layers)

@@ -35,7 +35,7 @@ def close(found: Any, wanted: Any, tolerance: float = 2e-5) -> None:
 
 
 def quantised(x: np.ndarray, low: Any, high: Any, least: int, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return `x` in the steps of a range with zero in it, and where it lies within."""
+    """Return `x` in the levels of a range with zero in it, and where it lies within."""
     step = (high - low) / (most - least)
     zero = np.floor(np.clip(least - low / step, least, most) + 0.5)
     start, end = (least - zero) * step, (most - zero) * step

@@ -2,7 +2,7 @@
 
     python -m tests.deploy.random_bytes TARGET FIRST COUNT
 
-A network is a chain of layers of steps over an image: convolutions of all kinds, dense layers,
+A network is a chain of layers of levels over an image: convolutions of all kinds, dense layers,
 sums, averages, maxima, and views of what came before. Zero points, ends and multipliers are random,
 those at the ends of their ranges included. Boards run in qemu (`tests.deploy.boards`), other
 targets as `tests.deploy.random_graphs` runs them.
@@ -72,7 +72,7 @@ class RandomBytes:
         return self.pick(*kinds, self.averaged, self.meaned)(x)
 
     def rescaled(self, total: Node, terms: int, channels: int, axis: int) -> Node:
-        """Return a sum of so many products in the steps of a scale, or of one for each channel."""
+        """Return a sum of so many products in the levels of a scale, or of one for each channel."""
         spread = [1] * total.type.rank
         spread[axis] = channels
         size = 60.0 / (terms**0.5 * 60 * 60) * self.rng.uniform(0.3, 3.0, spread if self.pick(0, 1) else ())

@@ -43,7 +43,7 @@ def bytes_of(*shape: int) -> np.ndarray[Any, Any]:
 
 
 def rescaled(total: Node, channels: int, rounding: str = "single", zero: int = -128) -> Node:
-    """A sum with a bias in the steps of another scale, of each channel its own."""
+    """A sum with a bias in the levels of another scale, of each channel its own."""
     spread = (channels,) + (1,) * (total.type.rank - 2)
     whole, shift = multipliers(RNG.uniform(1e-4, 6e-3, spread))
     total = E.add(total, constant(RNG.integers(-3000, 3000, spread).astype(np.int32)))

@@ -1,4 +1,4 @@
-"""Operators over steps of scales, ONNX's and ONNX Runtime's own, against NumPy."""
+"""Operators over levels of scales, ONNX's and ONNX Runtime's own, against NumPy."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def real(x: Any, scale: Any, zero: Any) -> Any:
     return (x.astype(np.float64) - int(zero)) * float(scale)
 
 
-def steps(x: Any, scale: Any, zero: Any) -> Any:
+def levels(x: Any, scale: Any, zero: Any) -> Any:
     ends = np.iinfo(zero.dtype)
     return np.clip(np.rint(x / float(scale)) + int(zero), ends.min, ends.max).astype(zero.dtype)
 
 
 def near(found: Any, wanted: Any) -> None:
-    """Equal but for a rounding of a step."""
+    """Equal but for a rounding of a level."""
     found = found.asnumpy()
     assert found.dtype == wanted.dtype and found.shape == wanted.shape
     apart = np.abs(found.astype(int) - wanted.astype(int))
@@ -72,15 +72,15 @@ def test_operators_of_one_and_two_values(kind: Any) -> None:
         "QLinearGlobalAveragePool": (a.mean((2, 3), keepdims=True), {}),
     }
     for name, (values, more) in wanted.items():
-        near(built(name, one, KINDS[kind], names=[0], **more)(ms.Tensor(x)), steps(values, s, z))
+        near(built(name, one, KINDS[kind], names=[0], **more)(ms.Tensor(x)), levels(values, s, z))
     last = np.ascontiguousarray(x.transpose(0, 2, 3, 1))
     net = built("QLinearGlobalAveragePool", [last, *one[1:]], KINDS[kind], names=[0], channels_last=1)
-    near(net(ms.Tensor(last)), steps(a.mean((2, 3))[:, None, None], s, z))
+    near(net(ms.Tensor(last)), levels(a.mean((2, 3))[:, None, None], s, z))
     for name, values in (("QLinearAdd", a + b), ("QLinearMul", a * b)):
         net = built(name, [x, sx, zx, y, sy, zy, s, z], KINDS[kind], names=[0, 3])
-        near(net(ms.Tensor(x), ms.Tensor(y)), steps(values, s, z))
+        near(net(ms.Tensor(x), ms.Tensor(y)), levels(values, s, z))
     net = built("QLinearConcat", [s, z, x, sx, zx, x, sy, zy], KINDS[kind], names=[2], axis=1)
-    near(net(ms.Tensor(x)), steps(np.concatenate([a, real(x, sy, zy)], 1), s, z))
+    near(net(ms.Tensor(x)), levels(np.concatenate([a, real(x, sy, zy)], 1), s, z))
     with pytest.raises(ValueError, match="QLinearConcat.* not values with their scales"):
         built("QLinearConcat", [s, z, x, sx], KINDS[kind], names=[2], axis=1)(ms.Tensor(x))
 
@@ -102,20 +102,20 @@ def test_convolutions_and_products(kind: Any, weight_kind: Any, weight_zero: int
     ).asnumpy()
     line = (-1, 1, 1)
     total = (total + bias.reshape(line)) * float(sx) * np.reshape(sw, line)
-    near(net(ms.Tensor(x)), steps(total, s, z))
+    near(net(ms.Tensor(x)), levels(total, s, z))
     count_of = Counter(n.op for n in model_of(net, [ms.Tensor(x)]).graph.nodes)
     assert count_of["int_conv"] == 1 and not count_of["conv"]
 
     x, w, bias = drawn(kind, 5, 16), drawn(weight_kind, 6, 16, seed=3), np.arange(6, dtype=np.int32) * 99
     wanted = ((x.astype(int) - int(zx)) @ (w.astype(int) - weight_zero).T + bias) * float(sx) * np.reshape(sw, (-1,))
     net = built("QGemm", [x, sx, zx, w, sw, zw, bias, s, z], KINDS[kind], names=[0], transB=1)
-    near(net(ms.Tensor(x)), steps(wanted, s, z))
+    near(net(ms.Tensor(x)), levels(wanted, s, z))
     net = built("QGemm", [x, sx, zx, w, sw, zw, bias], FLOAT, names=[0], transB=1)
     np.testing.assert_allclose(net(ms.Tensor(x)).asnumpy(), wanted, rtol=1e-5, atol=1e-4)
     assert Counter(n.op for n in model_of(net, [ms.Tensor(x)]).graph.nodes)["int_matmul"] == 1
     w = np.ascontiguousarray(w.T)
     net = built("QLinearMatMul", [x, sx, zx, w, sw, zw, s, z], KINDS[kind], domain="", names=[0])
-    near(net(ms.Tensor(x)), steps(wanted - bias * float(sx) * np.reshape(sw, (-1,)), s, z))
+    near(net(ms.Tensor(x)), levels(wanted - bias * float(sx) * np.reshape(sw, (-1,)), s, z))
 
 
 class Net(nn.Cell):

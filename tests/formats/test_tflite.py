@@ -1,4 +1,4 @@
-"""TensorFlow Lite's files: what its kernels give is given here, up to a step where quantised."""
+"""TensorFlow Lite's files: what its kernels give is given here, up to a level where quantised."""
 
 from pathlib import Path
 

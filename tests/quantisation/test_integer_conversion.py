@@ -1,4 +1,4 @@
-"""Networks that say their steps themselves, as integers."""
+"""Networks that say their levels themselves, as integers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def tensor(value: Any) -> Any:
 
 
 def rounded(x: Any, scale: float, zero: int, low: int, high: int, dtype: Any) -> Any:
-    steps = apply(quantize, x, tensor(scale), tensor(zero), low=low, high=high, ties="even", dtype=dtype)
-    return apply(dequantize, steps, tensor(scale), tensor(zero))
+    levels = apply(quantize, x, tensor(scale), tensor(zero), low=low, high=high, ties="even", dtype=dtype)
+    return apply(dequantize, levels, tensor(scale), tensor(zero))
 
 
 class Layer(nn.Cell):
-    """A product with constant steps as weights, of zero points that may not be 0."""
+    """A product with constant levels as weights, of zero points that may not be 0."""
 
     def __init__(self, weight: Any, scale: Any, zero: Any) -> None:
         super().__init__()

@@ -9,7 +9,7 @@ import pytest
 
 import mycel as ms
 from mycel import nn, ops
-from mycel._src.compiler.transforms.quantise.scales import scale_for, steps_of
+from mycel._src.compiler.transforms.quantise.scales import levels_of, scale_for
 from mycel._src.foundation.errors import Unsupported
 from mycel.deploy import build
 from mycel.quantisation import Refused, quantise
@@ -161,7 +161,7 @@ def test_what_cannot_be_is_refused() -> None:
 def test_what_stays_in_floats_is_listed() -> None:
     x = np.random.default_rng(0).normal(size=(3, 5, 4)).astype(np.float32)
     made = quantise(nn.SequentialCell(nn.Dense(4, 4), Sequence()), x)
-    assert len(made.report.floats) == 1 and "no arithmetic of steps" in made.report.floats[0]
+    assert len(made.report.floats) == 1 and "no arithmetic of levels" in made.report.floats[0]
 
 
 class Sequence(nn.Cell):
@@ -229,6 +229,6 @@ def test_ranges_without_extent(method: str, values: tuple[float, float]) -> None
     seen.extend(array)
     seen.tally(array)
     scale = scale_for(*seen.range(method, 8))
-    steps = steps_of(array, scale)
-    back = (steps.astype(np.float64) - scale.zero) * float(scale.size)
+    levels = levels_of(array, scale)
+    back = (levels.astype(np.float64) - scale.zero) * float(scale.size)
     np.testing.assert_allclose(back, array, rtol=0.01, atol=1e-28)

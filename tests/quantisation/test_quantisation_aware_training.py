@@ -40,7 +40,7 @@ def test_gradients_pass_inside_of_the_range() -> None:
 
     by_x, by_scale = ms.grad(loss, (0, 1))(x, ms.Tensor(np.float32(0.5)))
     np.testing.assert_array_equal(by_x.asnumpy(), [0, 2, 3, 4, 0])
-    # Learned steps: the step outside, and how far it is off inside.
+    # Learned scales: the level outside, and how far it is off inside.
     wanted = 1 * -2 + 2 * (-1 + 0.8) + 3 * (0 - 0.4) + 4 * (2 - 1.8) + 5 * 3
     assert float(by_scale) == pytest.approx(wanted, rel=1e-5)
     rows = ops.stack([x, x * 0.1])

@@ -65,20 +65,20 @@ def test_layers(kind: Any, more: dict[str, Any]) -> None:
 
 
 def test_an_lstm_is_what_its_arithmetic_says() -> None:
-    """The same in NumPy: weights and states in steps, sums in integers, gates in float64."""
+    """The same in NumPy: weights and states in levels, sums in integers, gates in float64."""
     ms.set_seed(7)
     layer = nn.LSTM(3, 6, batch_first=True)
     x = sample(2, 11, 3)
     small = quantise(lambda x: layer(x)[0], x, integer_ends=True)
     w_in, w, *biases = (p.asnumpy().astype(np.float64) for p in layer.get_parameters())
-    steps, scale = small.quantised_input(x), small.input_scales[0]
+    levels, scale = small.quantised_input(x), small.input_scales[0]
 
     def rounded(weight: Array) -> tuple[Array, Array]:
         size = (np.abs(weight).max(1) / 127).astype(np.float32).astype(np.float64)
         return np.rint(weight / size[:, None]), size
 
     (q_in, size_in), (q, size) = rounded(w_in), rounded(w)
-    p = (steps.astype(np.float64) - scale.zero) @ q_in.T * size_in * float(scale.size)
+    p = (levels.astype(np.float64) - scale.zero) @ q_in.T * size_in * float(scale.size)
     h, c = np.zeros((2, 6)), np.zeros((2, 6))
     wanted = []
     for t in range(11):
@@ -87,7 +87,7 @@ def test_an_lstm_is_what_its_arithmetic_says() -> None:
         c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
         h = np.tanh(c) / (1 + np.exp(-o))
         wanted.append(h)
-    np.testing.assert_allclose(small(ms.Tensor(steps)).asnumpy(), np.stack(wanted, 1), atol=3e-3)
+    np.testing.assert_allclose(small(ms.Tensor(levels)).asnumpy(), np.stack(wanted, 1), atol=3e-3)
 
 
 def test_batches_of_one() -> None:

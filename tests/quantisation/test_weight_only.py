@@ -50,8 +50,8 @@ def test_gptq_is_nearer_in_results() -> None:
     x = RNG.normal(size=(400, 8)) @ RNG.normal(size=(8, 32)) + 0.1 * RNG.normal(size=(400, 32))
     w = RNG.normal(size=(32, 12)).astype(np.float32)
 
-    def error(steps: Any, scales: Any, size: int) -> float:
-        real = steps.reshape(-1, size, 12) * scales[:, None].astype(np.float64)
+    def error(levels: Any, scales: Any, size: int) -> float:
+        real = levels.reshape(-1, size, 12) * scales[:, None].astype(np.float64)
         return float(((x @ (real.reshape(32, 12) - w)) ** 2).mean())
 
     for bits, size in ((4, 32), (3, 8), (2, 32)):
@@ -62,8 +62,8 @@ def test_gptq_is_nearer_in_results() -> None:
 
 def test_inputs_that_are_never_there() -> None:
     h = np.diag([1.0, 0.0, 2.0])
-    steps, scales = gptq(np.ones((3, 2), np.float32), h, 8, 3)
-    assert (steps[1] == 0).all() and np.isfinite(scales).all()
+    levels, scales = gptq(np.ones((3, 2), np.float32), h, 8, 3)
+    assert (levels[1] == 0).all() and np.isfinite(scales).all()
 
 
 def test_what_cannot_be_is_refused() -> None:

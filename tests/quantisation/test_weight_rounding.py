@@ -11,7 +11,7 @@ import mycel as ms
 from mycel import nn
 from mycel._src.compiler.transforms.quantise.batch_norm_folding import fold_normalisations
 from mycel._src.compiler.transforms.quantise.cross_layer_equalisation import equalised
-from mycel._src.compiler.transforms.quantise.scales import steps_of, weight_scale
+from mycel._src.compiler.transforms.quantise.scales import levels_of, weight_scale
 from mycel.quantisation import quantise
 from mycel.quantisation.post_training import Batches
 from mycel.quantisation.quantised_network import float_model
@@ -38,9 +38,9 @@ def test_adaround_is_nearer_in_results() -> None:
     w = RNG.normal(size=(24, 10)).astype(np.float32)
     for bits in (4, 3, 2):
         scale = weight_scale(w, -1, bits)
-        nearest = steps_of(w, scale) * scale.size
+        nearest = levels_of(w, scale) * scale.size
         found = adaround(w, x.T @ x, scale)
-        np.testing.assert_array_equal(steps_of(found, scale) * scale.size, found.astype(np.float32))
+        np.testing.assert_array_equal(levels_of(found, scale) * scale.size, found.astype(np.float32))
         assert ((x @ (found - w)) ** 2).mean() < 0.7 * ((x @ (nearest - w)) ** 2).mean()
 
 

@@ -1,4 +1,6 @@
-"""Arithmetic of steps against exact arithmetic, and graphs of integers against the rounded ones."""
+"""Arithmetic of levels against exact arithmetic, and graphs of integers against the rounded
+ones.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from mycel._src.compiler.transforms.quantise.fake_quantisation import inserted, 
 from mycel._src.compiler.transforms.quantise.graph_freezing import frozen, literal
 from mycel._src.compiler.transforms.quantise.integer_lowering import lowered
 from mycel._src.compiler.transforms.quantise.quantisable_regions import Regions
-from mycel._src.compiler.transforms.quantise.scales import multipliers, scale_for, steps_of, weight_scale
+from mycel._src.compiler.transforms.quantise.scales import levels_of, multipliers, scale_for, weight_scale
 from mycel._src.engines.reference import evaluate
 from mycel._src.foundation.dtype import float32, int8, int32
 
@@ -71,7 +73,7 @@ def test_scales_have_zero_as_a_step() -> None:
     for low, high in ((0.3, 2.0), (-1.0, -0.5), (-0.7, 1.9), (0.0, 0.0)):
         for bits in (2, 4, 8):
             scale = scale_for(low, high, bits)
-            assert steps_of(np.zeros(1, np.float32), scale)[0] == scale.zero
+            assert levels_of(np.zeros(1, np.float32), scale)[0] == scale.zero
             ends = (np.array([min(low, 0), max(high, 0)]) / float(scale.size)).round() + scale.zero
             assert scale.low <= ends[0] + 1 and ends[1] - 1 <= scale.high
     with pytest.raises(ValueError, match="infinity or NaN"):
@@ -145,7 +147,7 @@ def test_integers_are_the_rounded_graph(rounding: str, bits: int) -> None:
     assert not any(n.dtype.is_floating for n in made.graph.nodes if n.op not in ("quantize", "dequantize", "constant"))
     found, wanted = evaluate(made.graph, [value])[0], evaluate(rounded, [value])[0]
     step = np.abs(np.diff(np.unique(found))).min()
-    # Halves may go to either side, and then the next layer sees a step more or less.
+    # Halves may go to either side, and then the next layer sees a level more or less.
     assert np.abs(found - wanted).max() <= 2.01 * step
     exact = evaluate(graph, [value])[0]
     assert np.abs(found - exact).max() <= (0.12 if bits == 8 else 1.5) * np.abs(exact).max()
@@ -157,10 +159,10 @@ def test_ends_may_be_integers() -> None:
     made = lowered(rounded, integer_ends=True)
     assert made.graph.inputs[0].dtype is int8 and made.graph.outputs[0].dtype is int8
     assert not any(n.dtype.is_floating for n in made.graph.nodes)
-    steps = evaluate(made.graph, [steps_of(value, made.inputs[0])])[0].astype(np.float32)
+    levels = evaluate(made.graph, [levels_of(value, made.inputs[0])])[0].astype(np.float32)
     scale = made.outputs[0]
     wanted = evaluate(lowered(rounded).graph, [value])[0]
-    np.testing.assert_allclose((steps - scale.zero) * scale.size, wanted, atol=1e-6)
+    np.testing.assert_allclose((levels - scale.zero) * scale.size, wanted, atol=1e-6)
 
 
 def test_clamps_are_told_from_other_choices() -> None:

@@ -69,7 +69,7 @@ def test_what_stays() -> None:
     w = input_node(tensor_type((2, 4, 2), float32), "w")
     trained = Graph([x, w], [conv_grad_input(x, w, input_shape=(1, 4, 6), **p)])
     assert with_convolutions(trained).outputs == trained.outputs
-    # Steps of inputs are no factor of sums.
+    # Scales of inputs are no factor of sums.
     each = constant(np.array([1.0, 2.0], np.float32).reshape(2, 1, 1))
     held = fake_quant(
         constant(np.ones((2, 4, 2), np.float32)), each, constant(0.0, float32), low=-7, high=7, ties="even"

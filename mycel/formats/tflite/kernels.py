@@ -79,11 +79,11 @@ def _ends(info: Info) -> tuple[int, int]:
 
 
 def _clamped(given: Given, code: int) -> tuple[int, int]:
-    """Return the ends of a result's steps under an activation."""
+    """Return the ends of a result's levels under an activation."""
     info = given.output
     low, high = _ends(info)
 
-    def step(value: float) -> int:
+    def level(value: float) -> int:
         real = np.float32(value) / _scale(info)
         return int(np.clip(_zero(info) + float(np.sign(real) * np.floor(np.abs(real) + np.float32(0.5))), -4e9, 4e9))
 
@@ -93,9 +93,9 @@ def _clamped(given: Given, code: int) -> tuple[int, int]:
     if code not in bounds:
         raise Unsupported(f"load: {given.operator.name} with activation {code} has no kernel of rounding='tflite'")
     least, most = bounds[code]
-    low, high = max(low, low if least is None else step(least)), min(high, high if most is None else step(most))
+    low, high = max(low, low if least is None else level(least)), min(high, high if most is None else level(most))
     if not low < high:
-        raise Unsupported(f"load: {given.operator.name} has a result of one step, {low}, which has no kernel here")
+        raise Unsupported(f"load: {given.operator.name} has a result of one level, {low}, which has no kernel here")
     return low, high
 
 
@@ -112,7 +112,7 @@ def _whole(x: Tensor, zero: int) -> Tensor:
 def _rescaled(
     total: Tensor, real: Any, zero: int, ends: tuple[int, int], kind: str, rounding: str = "double"
 ) -> Tensor:
-    """Return sums times real numbers, as steps of a type about a zero point, within `ends`.
+    """Return sums times real numbers, as levels of a type about a zero point, within `ends`.
 
     `total` has 32 bits; `real` is one number or one for each entry of the last axis. `kind` is the
     type, and `rounding` that of `requantize`.
@@ -273,8 +273,8 @@ def _table(values: Callable[[Array], Array]) -> Kernel:
         real = (np.arange(low, high + 1) - _zero(info)).astype(np.float32) * _scale(info)
         with np.errstate(all="ignore"):
             found = np.asarray(values(real), np.float32) * (np.float32(1) / _scale(made))
-        steps = np.sign(found) * np.floor(np.abs(found) + np.float32(0.5)) + _zero(made)
-        held = _constant(np.clip(steps, *_ends(made)).astype(made.kind))
+        levels = np.sign(found) * np.floor(np.abs(found) + np.float32(0.5)) + _zero(made)
+        held = _constant(np.clip(levels, *_ends(made)).astype(made.kind))
         found_at: Tensor = apply(I.take, held, x.astype(D.int32) - low, axis=0, bounds="drop")
         return found_at
 
@@ -386,6 +386,6 @@ def kernel_of(o: Operator, inputs: Sequence[Info | None] = ()) -> Kernel:
     if found is None or what:
         raise Unsupported(
             f"load: the operator {o.name}{what} has no kernel of rounding='tflite'; without it its results are right "
-            "up to a step"
+            "up to a level"
         )
     return found

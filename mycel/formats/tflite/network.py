@@ -1,8 +1,8 @@
 """Makes a Cell of a TensorFlow Lite file.
 
 Quantised tensors are computed as the real numbers that they stand for: after each operator they are
-rounded to the steps of its result. That is TensorFlow Lite's arithmetic up to the rounding of
-single steps, which its kernels do in integers; results differ by a step at most where many round
+rounded to the levels of its result. That is TensorFlow Lite's arithmetic up to the rounding of
+single levels, which its kernels do in integers; results differ by a level at most where many round
 alike, and inputs and outputs are integers as in the file. By option they are computed in integers
 and give the kernels' bits (`mycel.formats.tflite.kernels`).
 
@@ -44,7 +44,7 @@ def load(file_name: Any, rounding: str = "real") -> TFLiteGraph:
     """Return the network in a TensorFlow Lite file as a Cell.
 
     With `rounding` "tflite" quantised operators give the bits of its reference kernels, in
-    arithmetic of integers; with "real" they are right up to a step, and have gradients.
+    arithmetic of integers; with "real" they are right up to a level, and have gradients.
 
     Raises TFLiteError for a file that is no such model or damaged, and Unsupported, naming the
     operator, for one that Mycel cannot compute, or not with these bits.
@@ -238,8 +238,8 @@ def _dequantised(info: Info, x: Any) -> Any:
 
 def _steps(info: Info, x: Any) -> Any:
     low, high = _range(info)
-    steps = x / info.scales[0]
-    whole = ops.floor(ops.abs(steps) + 0.5) * ops.sign(steps)
+    levels = x / info.scales[0]
+    whole = ops.floor(ops.abs(levels) + 0.5) * ops.sign(levels)
     return ops.clamp(whole + float(info.zeros[0]), low, high)
 
 

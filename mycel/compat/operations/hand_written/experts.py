@@ -344,7 +344,7 @@ def fused_add_top_k_div(
 
 
 def _stepped(values: Any) -> Tensor:
-    """Return numbers as the nearest of the steps of int8."""
+    """Return numbers as the nearest of the levels of int8."""
     return ops.clamp(ops.round(values), -128, 127).astype(D.int8)
 
 

@@ -60,7 +60,7 @@ def _need_no_delay(p: Any) -> None:
 
 
 def _fake_quant(p: Any, x: Any, low: Any, high: Any) -> Any:
-    """Return `x` in the steps of a range; what is outside takes the nearest end."""
+    """Return `x` in the levels of a range; what is outside takes the nearest end."""
     _need_no_delay(p)
     axis = getattr(p, "channel_axis", -1)
     low, high = _along(x, low, axis), _along(x, high, axis)

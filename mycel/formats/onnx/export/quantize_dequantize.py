@@ -1,6 +1,6 @@
 """Export of quantised networks to ONNX in QDQ form (QuantizeLinear and DequantizeLinear).
 
-A value that is rounded to the steps of a scale is quantised and dequantised at once; a constant is
+A value that is rounded to the levels of a scale is quantised and dequantised at once; a constant is
 stored as its integers, in a type of 4, 8 or 16 bits, and dequantised. Runtimes fuse these with the
 operator between them into one of integers. For that a bias is stored as integers as well: of 32
 bits, and of the product of the scales of what its layer reads and of its weights.
@@ -42,7 +42,7 @@ _SMALL = 21
 
 
 class _Scale(NamedTuple):
-    """What steps stand for: a size and a zero point for each entry of `axis`, or one (None)."""
+    """What levels stand for: a size and a zero point for each entry of `axis`, or one (None)."""
 
     sizes: Array
     zeros: Array
@@ -79,20 +79,20 @@ def _axis(scale: _Scale) -> dict[str, Any]:
     return {} if scale.axis is None else {"axis": scale.axis}
 
 
-def _steps(w: Writer, x: str, scale: _Scale, low: int, high: int, kind: str) -> str:
-    """Write the steps of a value."""
+def _levels(w: Writer, x: str, scale: _Scale, low: int, high: int, kind: str) -> str:
+    """Write the levels of a value."""
     made = str(w.emit("QuantizeLinear", [x, *_ends(w, scale, kind)], **_axis(scale)))
     if (low, high) != _KINDS[kind]:
         made = str(w.emit("Clip", [made, *[w.constant(np.asarray(v, kind)) for v in (low, high)]]))
     return made
 
 
-def _reals(w: Writer, steps: str, scale: _Scale, kind: str, **more: Any) -> str:
-    return str(w.emit("DequantizeLinear", [steps, *_ends(w, scale, kind)], **_axis(scale), **more))
+def _reals(w: Writer, levels: str, scale: _Scale, kind: str, **more: Any) -> str:
+    return str(w.emit("DequantizeLinear", [levels, *_ends(w, scale, kind)], **_axis(scale), **more))
 
 
 def rounded(node: Node, users: Users) -> Match | None:
-    """Match a value or constant that is rounded to steps, quantised, or dequantised."""
+    """Match a value or constant that is rounded to levels, quantised, or dequantised."""
     x, size, zero = node.inputs
     found = _scale(size, zero, len(x.shape)) if isinstance(x.type, TensorType) else None
     if found is None:
@@ -108,7 +108,7 @@ def rounded(node: Node, users: Users) -> Match | None:
         return None
     if node.prim is quantize:
         name = node.dtype.name
-        return Match((x,), lambda w, names: _steps(w, names[0], scale, low, high, name))
+        return Match((x,), lambda w, names: _levels(w, names[0], scale, low, high, name))
     if array is not None:
         held = _held(array, scale, low, high)
         return None if held is None else Match((), lambda w, names: _constant(w, *held, scale))
@@ -116,13 +116,13 @@ def rounded(node: Node, users: Users) -> Match | None:
     if kind is None:
         return None
     if kind == "int8":
-        # The same steps without a sign, for which runtimes have the kernels on every processor.
+        # The same levels without a sign, for which runtimes have the kernels on every processor.
         kind, low, high, scale = "uint8", low + 128, high + 128, scale._replace(zeros=scale.zeros + 128)
-    return Match((x,), lambda w, names: _reals(w, _steps(w, names[0], scale, low, high, kind), scale, kind))
+    return Match((x,), lambda w, names: _reals(w, _levels(w, names[0], scale, low, high, kind), scale, kind))
 
 
 def _held(array: Array, scale: _Scale, low: int, high: int) -> tuple[Array, str] | None:
-    """Return the steps of a constant, and their type."""
+    """Return the levels of a constant, and their type."""
     form = [-1 if k == scale.axis else 1 for k in range(array.ndim)]
     sizes, zeros = (v.reshape(form) if scale.axis is not None else v for v in scale[:2])
     kind = _kind(low, high, ("int4", "int8", "uint8", "int16", "uint16"))
@@ -131,8 +131,8 @@ def _held(array: Array, scale: _Scale, low: int, high: int) -> tuple[Array, str]
     return np.clip(np.rint(array / sizes) + zeros, low, high).astype(np.int32), kind
 
 
-def _constant(w: Writer, steps: Array, kind: str, scale: _Scale, **more: Any) -> str:
-    return _reals(w, w.packed(steps, kind), scale, kind, **more)
+def _constant(w: Writer, levels: Array, kind: str, scale: _Scale, **more: Any) -> str:
+    return _reals(w, w.packed(levels, kind), scale, kind, **more)
 
 
 def _known(node: Node) -> Array | None:
@@ -150,7 +150,7 @@ def _dequantized(node: Node, scale: _Scale) -> Match | None:
 
 
 def _fitting(array: Array, node: Node) -> str:
-    """Return the type of constant steps: of 4 bits where two lie in a byte, else their own."""
+    """Return the type of constant levels: of 4 bits where two lie in a byte, else their own."""
     packed = node.prim is S.RESHAPE and node.inputs[0].prim is S.CONCAT
     low, high = int(array.min(initial=0)), int(array.max(initial=0))
     return "int4" if packed and _KINDS["int4"][0] <= low and high <= _KINDS["int4"][1] else node.dtype.name
@@ -161,14 +161,14 @@ def blocks(node: Node, users: Users) -> Match | None:
     real = node.inputs[0]
     if real.prim is not dequantize or len(real.shape) != 3 or len(node.shape) != 2:
         return None
-    steps, size, zero = real.inputs
-    array, sizes, zeros = _known(steps), array_of(size), array_of(zero)
+    levels, size, zero = real.inputs
+    array, sizes, zeros = _known(levels), array_of(size), array_of(zero)
     if array is None or sizes is None or zeros is None or zeros.any():
         return None
     groups, rows, columns = array.shape
     if sizes.shape != (groups, 1, columns) or node.shape != (groups * rows, columns):
         return None
-    kind, flat = _fitting(array, steps), array.reshape(node.shape)
+    kind, flat = _fitting(array, levels), array.reshape(node.shape)
     if groups == 1:
         line = _Scale(sizes.reshape(-1), np.zeros(columns), 1)
         return Match((), lambda w, names: _constant(w, flat, kind, line))
@@ -189,8 +189,8 @@ def rounded_layer(node: Node, users: Users) -> Match | None:
             continue
         x, weight = layer.inputs
         image = layer.prim is conv.conv
-        steps = x.prim in (fake_quant, dequantize) and weight.prim is fake_quant
-        if not steps or layer.shape != node.shape:
+        levels = x.prim in (fake_quant, dequantize) and weight.prim is fake_quant
+        if not levels or layer.shape != node.shape:
             continue
         of_x, of_weight = (_scale(v.inputs[1], v.inputs[2], len(v.shape)) for v in (x, weight))
         channel = 0 if image else 1
@@ -215,7 +215,7 @@ def _is_line(bias: Array, node: Node, image: bool) -> bool:
     return 0 <= offset < bias.ndim and bias.shape[offset] == bias.size
 
 
-def _layer(layer: Node, x: Node, weight: Node, steps: Array, sizes: Array) -> Match | None:
+def _layer(layer: Node, x: Node, weight: Node, levels: Array, sizes: Array) -> Match | None:
     params = layer.params
     pads = padding_of(params["padding"]) if layer.prim is conv.conv else []
     if pads is None:
@@ -223,7 +223,7 @@ def _layer(layer: Node, x: Node, weight: Node, steps: Array, sizes: Array) -> Ma
 
     def write(w: Writer, names: list[str]) -> str:
         scale = _Scale(sizes, np.zeros(sizes.shape), 0)
-        given = [*names, _constant(w, steps, "int32", scale)]
+        given = [*names, _constant(w, levels, "int32", scale)]
         if layer.prim is matrix_product.matmul:
             return str(w.emit("Gemm", given))
         made = {"strides": params["strides"], "pads": pads, "dilations": params["dilation"]}

@@ -118,7 +118,7 @@ class Writer(GraphWriter):
         self.nodes: list[bytes] = []
         self.constants: dict[Any, str] = {}
         self.initializers: list[bytes] = []
-        self.steps = False  # whether a value is dequantised
+        self.has_levels = False  # whether a value is dequantised
 
     def model(self) -> bytes:
         graph, states = self.source.graph, self.source.states
@@ -191,16 +191,16 @@ class Writer(GraphWriter):
         content = b"".join([field(1, i) for i in inputs]) + b"".join([field(2, n) for n in names])
         content += field(3, f"{operator}_{names[0]}") + field(4, operator)
         self.nodes.append(content + b"".join([field(5, _attribute(k, v)) for k, v in attributes.items()]))
-        self.steps = self.steps or operator == "DequantizeLinear"
+        self.has_levels = self.has_levels or operator == "DequantizeLinear"
         return names if outputs > 1 else names[0]
 
     def seen_inside(self, names: Sequence[str], nodes: Sequence[Node]) -> list[str]:
         """Return names of the values of `nodes`, called `names`, for inner graphs.
 
-        Where there are steps of scales, ONNX Runtime moves these across what changes a shape, and
+        Where there are levels of scales, ONNX Runtime moves these across what changes a shape, and
         ends where that is seen by an inner graph. It moves none across a largest of one.
         """
-        if not self.steps:
+        if not self.has_levels:
             return list(names)
         return [
             str(self.emit("Max", [name])) if node.dtype.name in ("float32", "float64") else name

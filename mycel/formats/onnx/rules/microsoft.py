@@ -34,7 +34,7 @@ def _real(x: Any, scale: Any, zero: Any) -> Tensor:
 def _steps(op: Operation, x: Tensor, scale: Any, zero: Any, like: Any) -> Tensor:
     kind = np.dtype(getattr((like if zero is None else zero).dtype, "numpy", (like if zero is None else zero).dtype))
     if kind.name not in ("int8", "uint8", "int16"):
-        raise op.refused(f"steps of {kind}; int8, uint8 and int16 are supported")
+        raise op.refused(f"levels of {kind}; int8, uint8 and int16 are supported")
     size, ends = reshaped(tensor(scale), ()), np.iinfo(kind)
     offset = scalar(0, size) if zero is None else as_type(reshaped(tensor(zero), ()), size.dtype)
     more = {"low": int(ends.min), "high": int(ends.max), "ties": "even", "dtype": from_any(kind)}

@@ -35,7 +35,7 @@ from mycel.formats.onnx.rules.casts import converted
 from mycel.formats.onnx.rules.convolution_pooling import convolved, windows_of
 
 __all__ = ["known_zero", "stepped", "sums_of_product"]
-# The types of steps that there are primitives for, and of what they stand for.
+# The types of levels that there are primitives for, and of what they stand for.
 _STEPS = ("int8", "uint8", "int16")
 _FLOATS = (D.float32, D.float64)
 
@@ -208,7 +208,7 @@ def _qlinear_matmul(
 
 
 def sums_of_product(x: Tensor, x_zero: Any, y: Tensor, y_zero: Any) -> Tensor:
-    """Return a product of matrices of steps, `x` and `y`, in int32.
+    """Return a product of matrices of levels, `x` and `y`, in int32.
 
     `x_zero` and `y_zero` are their zero points.
     """
@@ -219,7 +219,7 @@ def sums_of_product(x: Tensor, x_zero: Any, y: Tensor, y_zero: Any) -> Tensor:
 
 
 def sums_of_conv(op: Operation, x: Tensor, x_zero: Any, w: Tensor, w_zero: Any) -> Tensor:
-    """Return a convolution of steps as whole numbers: in integers where the zero point of `x` is
+    """Return a convolution of levels as whole numbers: in integers where the zero point of `x` is
     known, else in float64.
 
     `op` is the operation of the file, `w` are its weights, `x_zero` and `w_zero` the zero points.
@@ -257,7 +257,7 @@ def centred(w: Tensor, zero: Any, axis: int) -> Tensor:
 
 
 def stepped(total: Tensor, factor: Tensor, zero: Any) -> Tensor:
-    """Return sums in steps of another scale, `factor` of theirs, of the type of its zero point."""
+    """Return sums in levels of another scale, `factor` of theirs, of the type of its zero point."""
     kind = np.dtype(getattr(zero.dtype, "numpy", zero.dtype))
     if total.dtype is not D.int32:
         return _requantized(total, as_type(factor, D.float64), tensor(zero))

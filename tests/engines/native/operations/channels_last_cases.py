@@ -1,4 +1,4 @@
-"""Generated sums of products of steps, and what follows them, as graphs with inputs."""
+"""Generated sums of products of levels, and what follows them, as graphs with inputs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _image(rng: np.random.Generator, k: int) -> tuple[str, tuple[int, ...], tupl
 
 
 def image_cases(count: int, seed: int) -> list[Case]:
-    """Return convolutions of steps, with steps of other scales behind most of them."""
+    """Return convolutions of levels, with levels of other scales behind most of them."""
     rng = np.random.default_rng(seed)
     found = []
     for k in range(count):
@@ -80,7 +80,7 @@ def image_cases(count: int, seed: int) -> list[Case]:
 
 
 def matrix_cases(seed: int) -> list[Case]:
-    """Return products of matrices of steps."""
+    """Return products of matrices of levels."""
     rng = np.random.default_rng(seed)
     found = []
     for k, shape in enumerate([(1, 1), (5, 3), (47, 64), (48, 65), (97, 7), (3, 2, 20), (2, 3, 25, 9), (1, 300)]):

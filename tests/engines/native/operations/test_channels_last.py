@@ -1,4 +1,6 @@
-"""Sums of products of steps with channels last, and what follows them, against NumPy's integers."""
+"""Sums of products of levels with channels last, and what follows them, against NumPy's
+integers.
+"""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
 """Quantisation: real numbers as integers with a scale and a zero point, and integer arithmetic.
 
-With a scale S and a zero point Z, the integer q (a *step*) stands for the real (q - Z) * S:
+With a scale S and a zero point Z, the integer q (a *level*) stands for the real (q - Z) * S:
 
     quantize      q = clip(round(x / S) + Z, low, high), as an integer
     dequantize    (q - Z) * S
     fake_quant    the second of the first, in floats
 
 S and Z broadcast against x, so that each channel may have its own. `ties` says how halves are
-rounded: to "even", or "away" from zero as C's round does. NaN is the lowest step. The derivative of
-`fake_quant` takes rounding for the identity (straight through): a cotangent passes where the step
-was not clipped, and the scale's is that of the learned step size (Esser et al., 2020).
+rounded: to "even", or "away" from zero as C's round does. NaN is the lowest level. The derivative
+of `fake_quant` takes rounding for the identity (straight through): a cotangent passes where the
+level was not clipped, and the scale's is that of the learned step size (Esser et al., 2020).
 
 Sums of products of integers are exact in 32 bits; `requantize` takes such sums to another scale by
 a multiplier of 31 bits and a shift, which stand for the real number multiplier * 2**(shift - 31).
@@ -49,18 +49,18 @@ from mycel._src.compiler.prims.factors import Factor, elementwise_factors, named
 from mycel._src.foundation import arguments
 from mycel._src.foundation.dtype import DType, float32, int8, int16, int32, int64, uint8
 
-__all__ = ["STEPS", "dequantize", "fake_quant", "int_conv", "int_matmul", "quantize", "requantize", "straight_through"]
+__all__ = ["LEVELS", "dequantize", "fake_quant", "int_conv", "int_matmul", "quantize", "requantize", "straight_through"]
 
-# The types that steps have; sums of them have int32.
-STEPS = (int8, uint8, int16)
+# The types that levels have; sums of them have int32.
+LEVELS = (int8, uint8, int16)
 TIES = ("even", "away")
 ROUNDINGS = ("single", "double")
 _FLOATS = ("float32", "float64")
 
 
-def _need_steps(name: str, dtype: DType, allowed: tuple[DType, ...]) -> None:
+def _need_levels(name: str, dtype: DType, allowed: tuple[DType, ...]) -> None:
     if dtype not in allowed:
-        raise TypeError(f"{name}: steps are {', '.join(d.name for d in allowed)}, not {dtype.name}")
+        raise TypeError(f"{name}: levels are {', '.join(d.name for d in allowed)}, not {dtype.name}")
 
 
 def _need_range(name: str, low: int, high: int, dtype: DType | None = None) -> None:
@@ -69,7 +69,7 @@ def _need_range(name: str, low: int, high: int, dtype: DType | None = None) -> N
     if dtype is not None:
         ends = np.iinfo(dtype.numpy)
         if low < ends.min or high > ends.max:
-            raise ValueError(f"{name}: {dtype.name} does not hold the steps from {low} to {high}")
+            raise ValueError(f"{name}: {dtype.name} does not hold the levels from {low} to {high}")
 
 
 def _common(name: str, *types: TensorType) -> TensorType:
@@ -104,22 +104,22 @@ def _fake_infer(x: TensorType, scale: TensorType, zero: TensorType, *, low: int,
 
 def _fake_reference(x: Any, scale: Any, zero: Any, *, low: int, high: int, ties: str) -> Any:
     with np.errstate(all="ignore"):
-        steps = np.minimum(np.maximum(_round(x / scale, ties) + zero, x.dtype.type(low)), x.dtype.type(high))
-        return ((steps - zero) * scale).astype(x.dtype)
+        levels = np.minimum(np.maximum(_round(x / scale, ties) + zero, x.dtype.type(low)), x.dtype.type(high))
+        return ((levels - zero) * scale).astype(x.dtype)
 
 
 def _fake_expand(x: Node, scale: Node, zero: Node, *, low: int, high: int, ties: str) -> Node:
-    steps = E.minimum(E.maximum(E.add(_nearest(E.div(x, scale), ties), zero), float(low)), float(high))
-    return E.mul(E.sub(steps, zero), scale)
+    levels = E.minimum(E.maximum(E.add(_nearest(E.div(x, scale), ties), zero), float(low)), float(high))
+    return E.mul(E.sub(levels, zero), scale)
 
 
 def _fake_vjp(
     ct: Node, out: Node, x: Node, scale: Node, zero: Node, *, low: int, high: int, ties: str
 ) -> tuple[Node, Node, Node]:
     real = E.div(x, scale)
-    steps = E.add(_nearest(real, ties), zero)
-    inside = E.logical_and(E.ge(steps, float(low)), E.le(steps, float(high)))
-    found = E.sub(E.minimum(E.maximum(steps, float(low)), float(high)), zero)
+    levels = E.add(_nearest(real, ties), zero)
+    inside = E.logical_and(E.ge(levels, float(low)), E.le(levels, float(high)))
+    found = E.sub(E.minimum(E.maximum(levels, float(low)), float(high)), zero)
     by_scale = E.mul(ct, E.select(inside, E.sub(found, real), found))
     by_zero = E.select(inside, E.zero_like(ct), E.neg(E.mul(ct, scale)))
     by_x = E.select(inside, ct, E.zero_like(ct))
@@ -150,7 +150,7 @@ fake_quant: Primitive = register(
         dtypes=_FLOATS,
         elementwise=True,
         factors=elementwise_factors,
-        doc="Values as the nearest steps of a scale, in floats; the derivative passes straight through.",
+        doc="Values as the nearest levels of a scale, in floats; the derivative passes straight through.",
     )
 )
 
@@ -164,21 +164,21 @@ def _quantize_infer(
     need_kind("quantize", "f", x)
     same_dtype("quantize", x, scale, zero)
     arguments.one_of("quantize", "ties", ties, TIES)
-    _need_steps("quantize", dtype, STEPS)
+    _need_levels("quantize", dtype, LEVELS)
     _need_range("quantize", low, high, dtype)
     return _common("quantize", x, scale, zero).with_dtype(dtype)
 
 
 def _quantize_reference(x: Any, scale: Any, zero: Any, *, low: int, high: int, ties: str, dtype: DType) -> Any:
     with np.errstate(all="ignore"):
-        steps = _round(x / scale, ties) + zero
-        return np.where(steps >= low, np.minimum(steps, high), low).astype(dtype.numpy)
+        levels = _round(x / scale, ties) + zero
+        return np.where(levels >= low, np.minimum(levels, high), low).astype(dtype.numpy)
 
 
 def _quantize_expand(x: Node, scale: Node, zero: Node, *, low: int, high: int, ties: str, dtype: DType) -> Node:
-    steps = E.add(_nearest(E.div(x, scale), ties), zero)
-    steps = E.select(E.ge(steps, float(low)), E.minimum(steps, float(high)), constant(float(low), x.dtype))
-    return E.cast(steps, dtype=dtype)
+    levels = E.add(_nearest(E.div(x, scale), ties), zero)
+    levels = E.select(E.ge(levels, float(low)), E.minimum(levels, float(high)), constant(float(low), x.dtype))
+    return E.cast(levels, dtype=dtype)
 
 
 quantize: Primitive = register(
@@ -197,21 +197,21 @@ quantize: Primitive = register(
         dtypes=_FLOATS,
         elementwise=True,
         factors=elementwise_factors,
-        doc="The nearest step of a scale, as an integer; NaN is the lowest.",
+        doc="The nearest level of a scale, as an integer; NaN is the lowest.",
     )
 )
 
 
 def _dequantize_infer(q: TensorType, scale: TensorType, zero: TensorType) -> TensorType:
-    _need_steps("dequantize", q.dtype, (*STEPS, int32))
+    _need_levels("dequantize", q.dtype, (*LEVELS, int32))
     need_kind("dequantize", "f", scale, zero)
     same_dtype("dequantize", scale, zero)
     return _common("dequantize", q, scale, zero).with_dtype(scale.dtype)
 
 
 def _dequantize_vjp(ct: Node, out: Node, q: Node, scale: Node, zero: Node) -> tuple[None, Node, Node]:
-    steps = E.sub(E.cast(q, dtype=scale.dtype), zero)
-    return None, unbroadcast(E.mul(ct, steps), scale), unbroadcast(E.neg(E.mul(ct, scale)), zero)
+    levels = E.sub(E.cast(q, dtype=scale.dtype), zero)
+    return None, unbroadcast(E.mul(ct, levels), scale), unbroadcast(E.neg(E.mul(ct, scale)), zero)
 
 
 dequantize: Primitive = register(
@@ -223,13 +223,13 @@ dequantize: Primitive = register(
         lambda size, values, axes, **p: batch_elementwise(dequantize, size, values, axes, p),
         lambda q, scale, zero: E.mul(E.sub(E.cast(q, dtype=scale.dtype), zero), scale),
         samples=tuple(
-            Sample(shapes, dtypes=(steps, "*", "*"), integers=(0, 100), domain=(0.1, 3.0))
-            for steps, shapes in zip(("int8", "uint8", "int16", "int32"), (*_SHAPES, _SHAPES[0]))
+            Sample(shapes, dtypes=(levels, "*", "*"), integers=(0, 100), domain=(0.1, 3.0))
+            for levels, shapes in zip(("int8", "uint8", "int16", "int32"), (*_SHAPES, _SHAPES[0]))
         ),
         dtypes=_FLOATS,
         elementwise=True,
         factors=elementwise_factors,
-        doc="The real numbers that steps of a scale stand for.",
+        doc="The real numbers that levels of a scale stand for.",
     )
 )
 
@@ -239,7 +239,7 @@ dequantize: Primitive = register(
 
 def _matmul_infer(a: TensorType, b: TensorType, *, a_zero: int, b_zero: int) -> TensorType:
     for t, zero in ((a, a_zero), (b, b_zero)):
-        _need_steps("int_matmul", t.dtype, STEPS)
+        _need_levels("int_matmul", t.dtype, LEVELS)
         _need_zero("int_matmul", zero, t.dtype)
     found: TensorType = matrix_product.matmul.type_of(a.with_dtype(int32), b.with_dtype(int32))
     return found
@@ -252,7 +252,7 @@ def _need_zero(name: str, zero: int, dtype: DType) -> None:
 
 
 def _whole(x: Node, zero: int) -> Node:
-    """Return steps as int32 numbers with their zero at 0."""
+    """Return levels as int32 numbers with their zero at 0."""
     wide = E.cast(x, dtype=int32)
     return E.sub(wide, zero) if zero else wide
 
@@ -293,7 +293,7 @@ int_matmul: Primitive = register(
         dtypes=("int8",),
         factors=_matmul_factors,
         work=lambda node, number: 2 * number(node.type.size) * number(node.inputs[0].type.shape[-1]),
-        doc="(a - a_zero) @ (b - b_zero) of steps, in int32.",
+        doc="(a - a_zero) @ (b - b_zero) of levels, in int32.",
     )
 )
 
@@ -302,7 +302,7 @@ def _conv_infer(
     x: TensorType, w: TensorType, *, strides: Any, padding: Any, dilation: Any, groups: DimLike, zero: int
 ) -> TensorType:
     for t in (x, w):
-        _need_steps("int_conv", t.dtype, STEPS)
+        _need_levels("int_conv", t.dtype, LEVELS)
     _need_zero("int_conv", zero, x.dtype)
     wide = conv._check("int_conv", x.with_dtype(float32), w.with_dtype(float32), strides, padding, dilation, groups)
     return wide.with_dtype(int32)
@@ -345,7 +345,7 @@ int_conv: Primitive = register(
         dtypes=("int8",),
         factors=conv_factors,
         work=lambda node, number: conv._work(node.type, node.inputs[1].type, number),
-        doc="conv of steps less their zero point with whole weights, in int32.",
+        doc="conv of levels less their zero point with whole weights, in int32.",
     )
 )
 
@@ -365,9 +365,9 @@ def _requantize_infer(
     dtype: DType,
 ) -> TensorType:
     for t in (total, multiplier, shift):
-        _need_steps("requantize", t.dtype, (int32,))
+        _need_levels("requantize", t.dtype, (int32,))
     arguments.one_of("requantize", "rounding", rounding, ROUNDINGS)
-    _need_steps("requantize", dtype, (*STEPS, int32))
+    _need_levels("requantize", dtype, (*LEVELS, int32))
     _need_range("requantize", low, high, dtype)
     _need_zero("requantize", zero, dtype)
     return _common("requantize", total, multiplier, shift).with_dtype(dtype)
@@ -441,7 +441,7 @@ requantize: Primitive = register(
         dtypes=("int32",),
         elementwise=True,
         factors=elementwise_factors,
-        doc="Sums as steps of another scale, by a multiplier of 31 bits and a shift.",
+        doc="Sums as levels of another scale, by a multiplier of 31 bits and a shift.",
     )
 )
 

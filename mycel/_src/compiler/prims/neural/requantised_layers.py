@@ -24,7 +24,7 @@ from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.base import Primitive, Sample, constant, register
 from mycel._src.compiler.prims.convolution import conv
 from mycel._src.compiler.prims.convolution.window import window_sum
-from mycel._src.compiler.prims.neural.quantisation import ROUNDINGS, STEPS, int_conv, requantize
+from mycel._src.compiler.prims.neural.quantisation import LEVELS, ROUNDINGS, int_conv, requantize
 from mycel._src.foundation.dtype import int8, int32
 
 __all__ = ["rescaled_conv", "rescaled_pool", "rescaled_sum"]
@@ -96,7 +96,7 @@ rescaled_conv: Primitive = register(
         samples=_samples(),
         dtypes=("int8",),
         work=lambda node, number: conv._work(node.type, node.inputs[1].type, number),
-        doc="A convolution of steps with a bias for each channel, in the steps of another scale.",
+        doc="A convolution of levels with a bias for each channel, in the levels of another scale.",
     )
 )
 
@@ -126,8 +126,8 @@ def _pool_infer(x: TensorType, multiplier: TensorType, shift: TensorType, **para
 
 
 def _need_steps_and_zero(name: str, x: TensorType, zero: int) -> None:
-    if x.dtype not in STEPS:
-        raise TypeError(f"{name}: steps are {', '.join(d.name for d in STEPS)}, not {x.dtype.name}")
+    if x.dtype not in LEVELS:
+        raise TypeError(f"{name}: levels are {', '.join(d.name for d in LEVELS)}, not {x.dtype.name}")
     ends = np.iinfo(x.dtype.numpy)
     if not ends.min <= zero <= ends.max:
         raise ValueError(f"{name}: the zero point {zero} is no {x.dtype.name}")
@@ -179,7 +179,7 @@ rescaled_pool: Primitive = register(
         _pool_expand,
         samples=_pool_samples(),
         dtypes=("int8",),
-        doc="The sum of steps over windows in the steps of another scale: an average.",
+        doc="The sum of levels over windows in the levels of another scale: an average.",
     )
 )
 
@@ -256,6 +256,6 @@ rescaled_sum: Primitive = register(
         _sum_expand,
         samples=_sum_samples(),
         dtypes=("int8",),
-        doc="The sum of steps of two scales, in the steps of a third one.",
+        doc="The sum of levels of two scales, in the levels of a third one.",
     )
 )

@@ -125,7 +125,7 @@ def _extended(node: Node, chains: dict[Node, _Chain], uses: dict[Node, int]) -> 
 
 
 def _scaled(weight: Node, factor: Array) -> Node:
-    """Return constant weights times factors; those that are rounded keep their steps."""
+    """Return constant weights times factors; those that are rounded keep their levels."""
     if weight.prim is fake_quant:
         held, size, zero = weight.inputs
         return fake_quant(_scaled(held, factor), _scaled(size, factor), zero, **weight.params)

@@ -33,7 +33,7 @@ def points(graph: Graph, skipped: frozenset[Node] = frozenset(), trained: frozen
     """Return the values of a graph of floats that get a scale, in their order.
 
     Anchors in `skipped` stay operations of floats. `trained` are inputs that are weights: what is
-    computed with them gets a scale only where other operations read it as steps.
+    computed with them gets a scale only where other operations read it as levels.
     """
     regions = Regions(graph, trained)
     chosen: dict[Node, None] = {}
@@ -65,7 +65,7 @@ def points(graph: Graph, skipped: frozenset[Node] = frozenset(), trained: frozen
             # Gates take sums in 32 bits.
             if not is_rounded(end) and not is_met(node) and not regions.is_part_of_gates(end):
                 chosen[end] = None
-    # Maps of values that have steps by now, in their order, which is that of the graph.
+    # Maps of values that have levels by now, in their order, which is that of the graph.
     for node in graph.nodes:
         root = regions.roots.get(node)
         if root is not None and node.dtype is float32 and _has_scale(regions.source(root), chosen):
@@ -104,12 +104,12 @@ def weight_axis(node: Node) -> int:
 
 
 def recurrences_of(graph: Graph) -> list[Node]:
-    """Return the recurrences of a graph whose states can be steps."""
+    """Return the recurrences of a graph whose states can be levels."""
     return [n for n in graph.nodes if state_weight_of(n) is not None]
 
 
 def rounded(node: Node, scale: Scale, ties: str = "even") -> Node:
-    """Return a value rounded to the steps of a scale."""
+    """Return a value rounded to the levels of a scale."""
     with at(node.where):
         size, zero = literal(np.asarray(scale.size, np.float32)), constant(float(scale.zero), float32)
         return fake_quant(node, size, zero, low=scale.low, high=scale.high, ties=ties)

@@ -26,7 +26,7 @@ from mycel._src.compiler.transforms.graph_rewriting import holds_graphs, sizes_i
 __all__ = ["array_of", "frozen", "is_fixed", "literal"]
 
 Array = np.ndarray[Any, Any]
-# Steps of constants are what the constants are made for.
+# Levels of constants are what the constants are made for.
 _LEFT = (random_bits, fake_quant, *COLLECTIVES)
 
 
@@ -46,7 +46,7 @@ def array_of(node: Node) -> Array | None:
 
 
 def is_fixed(node: Node) -> bool:
-    """Return whether a node is a constant, or a constant in the steps of a scale."""
+    """Return whether a node is a constant, or a constant in the levels of a scale."""
     return array_of(node) is not None or (node.prim is fake_quant and all(array_of(i) is not None for i in node.inputs))
 
 

@@ -1,6 +1,6 @@
 """Integer arithmetic of quantised operators: float operations on quantised operands and results.
 
-Quantised values are called *steps*: integers with a scale and a zero point.
+Quantised values are called *levels*: integers with a scale and a zero point.
 
 Sums of products are exact in 32 bits. A sum of n terms stands for real numbers with the product of
 the operands' scales, so a bias has that scale too, and one multiplier takes the sum to the scale of
@@ -23,11 +23,11 @@ from mycel._src.compiler.prims.neural.quantisation import int_conv, int_matmul, 
 from mycel._src.compiler.prims.reduce import reduce_max, reduce_sum
 from mycel._src.compiler.transforms.quantise.graph_freezing import literal
 from mycel._src.compiler.transforms.quantise.quantisable_regions import Range
-from mycel._src.compiler.transforms.quantise.scales import Scale, multipliers, steps_of
+from mycel._src.compiler.transforms.quantise.scales import Scale, levels_of, multipliers
 from mycel._src.foundation.dtype import int32
 
 __all__ = [
-    "Steps",
+    "Levels",
     "Total",
     "averaged",
     "cut",
@@ -46,30 +46,30 @@ MOST_BIAS = 1 << 30
 ANY = Range()
 
 
-class Steps(NamedTuple):
-    """A value as steps: the integers, and what they stand for."""
+class Levels(NamedTuple):
+    """A value as levels: the integers, and what they stand for."""
 
     node: Node
     scale: Scale
 
     @property
     def size(self) -> float:
-        """The size of a step, which is the same for all."""
+        """The size of a level, which is the same for all."""
         return float(self.scale.size)
 
 
 class Total(NamedTuple):
-    """A sum in 32 bits: the integers and the size of their steps, of zero point 0."""
+    """A sum in 32 bits: the integers and the size of their levels, of zero point 0."""
 
     node: Node
     size: Array
 
 
-def total_of(base: Node, bias: Array | None, x: Steps, weight: Array, scale: Scale) -> Total | None:
+def total_of(base: Node, bias: Array | None, x: Levels, weight: Array, scale: Scale) -> Total | None:
     """Return a convolution or product with constant weights, as a sum.
 
     `base` is the operation of floats, `x` its operand, `weight` the array of its weights, which get
-    the steps of `scale`, and `bias` has a number for each channel. Returns None where the sum may
+    the levels of `scale`, and `bias` has a number for each channel. Returns None where the sum may
     not fit in 32 bits.
     """
     is_conv = base.prim is conv
@@ -84,16 +84,16 @@ def total_of(base: Node, bias: Array | None, x: Steps, weight: Array, scale: Sca
     if bias is not None:
         least = np.abs(bias.astype(np.float64)) / MOST_BIAS
         if (np.abs(size) < least).any():
-            # Weights beside which the bias is out of reach of 32 bits: larger steps are as good.
+            # Weights beside which the bias is out of reach of 32 bits: larger levels are as good.
             size = np.where(np.abs(size) < least, least * np.sign(size), size)
             scale = scale._replace(size=(size / x.size).astype(np.float32).reshape(spread))
         whole = np.rint(bias.astype(np.float64) / size).astype(np.int64)
-    steps = steps_of(weight, scale)
+    levels = levels_of(weight, scale)
     axes = tuple(range(1, weight.ndim)) if is_conv else (0,)
     reach = max(x.scale.high - x.scale.zero, x.scale.zero - x.scale.low)
-    if (np.abs(steps.astype(np.int64)).sum(axes) * reach + np.abs(whole) > INT32[1]).any():
+    if (np.abs(levels.astype(np.int64)).sum(axes) * reach + np.abs(whole) > INT32[1]).any():
         return None
-    held = literal(steps, base.inputs[1])
+    held = literal(levels, base.inputs[1])
     if is_conv:
         made = int_conv(x.node, held, zero=x.scale.zero, **base.params)
         places = (-1,) + (1,) * (base.type.rank - 2)
@@ -105,7 +105,7 @@ def total_of(base: Node, bias: Array | None, x: Steps, weight: Array, scale: Sca
     return Total(made, size.reshape(places) if scale.size.size > 1 or (size != size[0]).any() else size[:1].reshape(()))
 
 
-def product_of(a: Steps, b: Steps) -> Total | None:
+def product_of(a: Levels, b: Levels) -> Total | None:
     """Return the product of two values, as a sum; None where it may not fit in 32 bits."""
     reach = [max(s.scale.high - s.scale.zero, s.scale.zero - s.scale.low) for s in (a, b)]
     count = a.node.shape[-1]
@@ -115,7 +115,7 @@ def product_of(a: Steps, b: Steps) -> Total | None:
 
 
 def rescaled(total: Total, scale: Scale, rounding: str, ends: Range = ANY) -> Node:
-    """Return a sum, `total`, in the steps of `scale`, of which `ends` may cut some off.
+    """Return a sum, `total`, in the levels of `scale`, of which `ends` may cut some off.
 
     `rounding` is that of `requantize`.
     """
@@ -134,29 +134,30 @@ def rescaled(total: Total, scale: Scale, rounding: str, ends: Range = ANY) -> No
 
 
 def cut(scale: Scale, ends: Range) -> tuple[int, int]:
-    """Return the lowest and the highest step of a clamp."""
+    """Return the lowest and the highest level of a clamp."""
 
-    def step(value: float, otherwise: int) -> int:
+    def level(value: float, otherwise: int) -> int:
         if math.isinf(value):
             return otherwise
         return int(np.clip(np.rint(value / float(scale.size)) + scale.zero, scale.low, scale.high))
 
-    low, high = step(ends.low, scale.low), step(ends.high, scale.high)
-    # A clamp to one number is two equal steps, which no range is.
+    low, high = level(ends.low, scale.low), level(ends.high, scale.high)
+    # A clamp to one number is two equal levels, which no range is.
     return (low, high) if low < high else (low - 1, low) if low > scale.low else (low, low + 1)
 
 
-def _whole(x: Steps) -> Node:
-    """Return steps in 32 bits with their zero at 0."""
+def _whole(x: Levels) -> Node:
+    """Return levels in 32 bits with their zero at 0."""
     wide = E.cast(x.node, dtype=int32)
     return E.sub(wide, x.scale.zero) if x.scale.zero else wide
 
 
-def summed(a: Steps, b: Steps, sign: int, scale: Scale, rounding: str, ends: Range) -> Node:
-    """Return the sum of `a` and `b`, or with a negative `sign` the difference, in steps of `scale`.
+def summed(a: Levels, b: Levels, sign: int, scale: Scale, rounding: str, ends: Range) -> Node:
+    """Return the sum of `a` and `b`, or with a negative `sign` the difference, in levels of
+    `scale`.
 
     `rounding` and `ends` are as for `rescaled`.
-    As TFLite does, both are taken to half of the larger one's step over 2**20 and added there.
+    As TFLite does, both are taken to half of the larger one's level over 2**20 and added there.
     """
     room = 20 if max(a.scale.high - a.scale.low, b.scale.high - b.scale.low) < 1 << 10 else 13
     twice = 2 * max(a.size, b.size)
@@ -180,9 +181,9 @@ def summed(a: Steps, b: Steps, sign: int, scale: Scale, rounding: str, ends: Ran
 
 
 def averaged(
-    x: Steps, apply: Callable[[Node], Node], factor: float | Array, scale: Scale, rounding: str, ends: Range
+    x: Levels, apply: Callable[[Node], Node], factor: float | Array, scale: Scale, rounding: str, ends: Range
 ) -> Node:
-    """Return the sum of a value over windows or axes, times a number, in the steps of `scale`.
+    """Return the sum of a value over windows or axes, times a number, in the levels of `scale`.
 
     `apply` sums the integers of `x`, and `factor` is the number, or has those of all positions;
     `rounding` and `ends` are as for `rescaled`.
@@ -190,26 +191,26 @@ def averaged(
     return rescaled(Total(apply(_whole(x)), np.asarray(x.size * factor)), scale, rounding, ends)
 
 
-def table(x: Steps, values: Callable[[Array], Array], scale: Scale) -> Node:
-    """Return a function of one number, which `values` computes, in the steps of `scale`."""
+def table(x: Levels, values: Callable[[Array], Array], scale: Scale) -> Node:
+    """Return a function of one number, which `values` computes, in the levels of `scale`."""
     numbers = np.arange(x.scale.low, x.scale.high + 1)
     real = ((numbers - x.scale.zero) * x.size).astype(np.float32)
     with np.errstate(all="ignore"):
         found = np.nan_to_num(np.asarray(values(real), np.float64), nan=0.0)
-    held = literal(steps_of(found, scale))
+    held = literal(levels_of(found, scale))
     index = E.sub(E.cast(x.node, dtype=int32), x.scale.low)
     return take(held, index, axis=0, bounds="drop")
 
 
-def joined(x: Steps, scale: Scale, rounding: str) -> Node:
-    """Return a value in the steps of another scale."""
+def joined(x: Levels, scale: Scale, rounding: str) -> Node:
+    """Return a value in the levels of another scale."""
     if x.scale == scale:
         return x.node
     return rescaled(Total(_whole(x), np.asarray(x.size)), scale, rounding)
 
 
-def soft_maximum(x: Steps, axis: int, scale: Scale) -> Node:
-    """Return a soft-max in steps of 1/256 from -128 on, by a table of exponentials.
+def soft_maximum(x: Levels, axis: int, scale: Scale) -> Node:
+    """Return a soft-max in levels of 1/256 from -128 on, by a table of exponentials.
 
     Their sum fits in 32 bits: an exponential has 22 bits, or fewer for more than 256 terms.
     """

@@ -1,10 +1,10 @@
 """Lowers a graph with fake quantisation (`fake_quant`) to a graph of integers.
 
-A rounded value becomes its integers (*steps* of its scale). Where what it rounds is an operation
-with an arithmetic of steps, and the operands are steps as well, the steps are computed from the
-operands' steps; else the value is computed in floats and quantised. So a graph is integers between
+A rounded value becomes its integers (*levels* of its scale). Where what it rounds is an operation
+with an arithmetic of levels, and the operands are levels as well, the levels are computed from the
+operands' levels; else the value is computed in floats and quantised. So a graph is integers between
 the values that have a scale, and as it was elsewhere. What stays in floats although its operands
-are steps is listed, with the reason.
+are levels is listed, with the reason.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mycel._src.compiler.prims.neural.quantisation import dequantize, fake_quant
 from mycel._src.compiler.prims.neural.recurrence import KEPT, recurrence
 from mycel._src.compiler.transforms.quantise import integer_arithmetic
 from mycel._src.compiler.transforms.quantise.graph_freezing import array_of, literal
-from mycel._src.compiler.transforms.quantise.integer_arithmetic import Steps, Total
+from mycel._src.compiler.transforms.quantise.integer_arithmetic import Levels, Total
 from mycel._src.compiler.transforms.quantise.integer_recurrence import recurrent
 from mycel._src.compiler.transforms.quantise.quantisable_regions import (
     Average,
@@ -36,15 +36,15 @@ from mycel._src.compiler.transforms.quantise.quantisable_regions import (
     evaluated,
     state_weight_of,
 )
-from mycel._src.compiler.transforms.quantise.scales import Scale, steps_of
+from mycel._src.compiler.transforms.quantise.scales import Scale, levels_of
 from mycel._src.foundation.dtype import float32
 
 __all__ = ["Ends", "Lowered", "Lowering", "lowered", "scale_of"]
 
 Array = np.ndarray[Any, Any]
-# The numbers of inputs and of outputs that are steps.
+# The numbers of inputs and of outputs that are levels.
 Ends = tuple[frozenset[int], frozenset[int]]
-# Steps for which a table is made.
+# Levels for which a table is made.
 MOST_ENTRIES = 256
 
 
@@ -52,8 +52,8 @@ MOST_ENTRIES = 256
 class Lowered:
     """A graph of integers, what its ends stand for, and what stayed in floats.
 
-    `inputs` and `outputs` have the scales of those that are steps, by number. `floats` has pairs of
-    an operation and the reason why it is computed in floats.
+    `inputs` and `outputs` have the scales of those that are levels, by number. `floats` has pairs
+    of an operation and the reason why it is computed in floats.
     """
 
     graph: Graph
@@ -66,7 +66,7 @@ def lowered(graph: Graph, rounding: str = "single", integer_ends: bool | Ends = 
     """Return the graph of integers of a graph with rounded values.
 
     `rounding` is that of `requantize`. With `integer_ends` inputs that are only rounded, and
-    outputs that are rounded values, are steps themselves: all, or those with the given numbers.
+    outputs that are rounded values, are levels themselves: all, or those with the given numbers.
     """
     if isinstance(integer_ends, bool):
         several = (graph.inputs, graph.outputs) if integer_ends else ((), ())
@@ -83,7 +83,7 @@ class Lowering:
     def __init__(self, graph: Graph, rounding: str, ends: Ends, trained: frozenset[Node] = frozenset()) -> None:
         self.graph, self.rounding = graph, rounding
         self.regions = Regions(graph, trained)
-        self.known: dict[Node, Steps | None] = {}
+        self.known: dict[Node, Levels | None] = {}
         self.real: dict[Node, Node] = {}
         self.results_of: dict[Node, tuple[Node, ...]] = {}
         self.result = Lowered(graph)
@@ -99,7 +99,7 @@ class Lowering:
         scale = scale_of(user)
         assert scale is not None
         self.inputs[number] = input_node(node.type.with_dtype(scale.dtype), node.params["name"])
-        self.known[user] = Steps(self.inputs[number], scale)
+        self.known[user] = Levels(self.inputs[number], scale)
         self.result.inputs[number] = scale
 
     def made(self) -> Lowered:
@@ -107,10 +107,10 @@ class Lowering:
             self.real[node] = node
         # In the order of the graph, so that nothing is deep.
         for node in self.graph.nodes:
-            self.steps(node)
+            self.levels(node)
         outputs = []
         for k, node in enumerate(self.graph.outputs):
-            found = self.steps(node)
+            found = self.levels(node)
             if k in self.closed and found is not None:
                 self.result.outputs[k] = found.scale
                 outputs.append(found.node)
@@ -127,7 +127,7 @@ class Lowering:
                     reason = f"it is of {node.dtype.name}; networks of float32 become integers"
                 self.result.floats.append((node, reason))
             elif node.prim.work is not None or node.prim is recurrence:
-                self.result.floats.append((node, "no arithmetic of steps"))
+                self.result.floats.append((node, "no arithmetic of levels"))
         return self.result
 
     def run(self, graph: Graph) -> Graph:
@@ -158,7 +158,7 @@ class Lowering:
         return node.inputs
 
     def _state_weight(self, node: Node) -> tuple[Array, Scale] | None:
-        """Return the weights of a recurrence in steps, and the scale; None where it has none."""
+        """Return the weights of a recurrence in levels, and the scale; None where it has none."""
         weight = state_weight_of(node)
         scale = None if weight is None else scale_of(weight)
         array = None if weight is None or scale is None else array_of(weight.inputs[0])
@@ -188,25 +188,25 @@ class Lowering:
         given = tuple([self.real[i] for i in node.inputs])
         linear = node.prim in (conv, matmul)
         if not linear and self.regions.operands(node) and any(self.known.get(i) is not None for i in node.inputs):
-            self.result.floats.append((node, "no arithmetic of steps for these operands"))
+            self.result.floats.append((node, "no arithmetic of levels for these operands"))
         same = all(a is b for a, b in zip(given, node.inputs))
         return node if same else Node(node.prim, given, node.params, node.type, node.where)
 
-    def steps(self, node: Node) -> Steps | None:
-        """Return the steps of a value; None where it has no scale."""
+    def levels(self, node: Node) -> Levels | None:
+        """Return the levels of a value; None where it has no scale."""
         if node not in self.known:
             with at(node.where):
-                self.known[node] = self._steps(node)
+                self.known[node] = self._levels(node)
         return self.known[node]
 
-    def _steps(self, node: Node) -> Steps | None:
+    def _levels(self, node: Node) -> Levels | None:
         scale = scale_of(node)
         if scale is None:
             return self._moved(node) if self.regions.is_move(node) else None
         inner = node.inputs[0]
         array = array_of(inner)
         if array is not None:
-            return Steps(literal(steps_of(array, scale), node), scale)
+            return Levels(literal(levels_of(array, scale), node), scale)
         if scale.size.size != 1:
             return None
         scale = scale._replace(size=scale.size.reshape(()))
@@ -217,50 +217,50 @@ class Lowering:
             made = quantize(
                 self.value(inner), size, zero, low=p["low"], high=p["high"], ties=p["ties"], dtype=scale.dtype
             )
-        return Steps(made, scale)
+        return Levels(made, scale)
 
-    def _moved(self, node: Node) -> Steps | None:
-        found = self.steps(node.inputs[0])
+    def _moved(self, node: Node) -> Levels | None:
+        found = self.levels(node.inputs[0])
         if found is None or found.scale.size.size != 1:
             return None
         return self._applied(node, found)
 
-    def _applied(self, node: Node, found: Steps) -> Steps:
-        """Return a move of steps."""
+    def _applied(self, node: Node, found: Levels) -> Levels:
+        """Return a move of levels."""
         given = [found.node]
         if node.prim is S.PAD:
             array = array_of(node.inputs[1])
             assert array is not None
-            given.append(literal(steps_of(array, found.scale)))
+            given.append(literal(levels_of(array, found.scale)))
         assert node.prim is not None
-        return Steps(node.prim(*given, **node.params), found.scale)
+        return Levels(node.prim(*given, **node.params), found.scale)
 
     def _computed(self, node: Node, scale: Scale) -> Node | None:
-        """Return what `node` computes in the steps of `scale`, by arithmetic of steps."""
+        """Return what `node` computes in the levels of `scale`, by arithmetic of levels."""
         regions = self.regions
-        if regions.is_move(node) and self.steps(node) is None:
+        if regions.is_move(node) and self.levels(node) is None:
             inner = self._computed(node.inputs[0], scale)
-            return None if inner is None else self._applied(node, Steps(inner, scale)).node
+            return None if inner is None else self._applied(node, Levels(inner, scale)).node
         root = regions.roots.get(node, node)
         ends = regions.clamp(node, root)
         if ends is not None and (root in regions.anchors or root.prim is matmul):
             return self._anchored(root, scale, ends)
         if node.prim is softmax:
-            x = self.steps(node.inputs[0])
+            x = self.levels(node.inputs[0])
             axis = node.params["axis"]
             fits = float(scale.size) == 1 / 256 and scale[1:] == (-128, -128, 127)
             if x is not None and fits and x.scale.high - x.scale.low < MOST_ENTRIES and type(node.shape[axis]) is int:
                 return integer_arithmetic.soft_maximum(x, axis, scale)
             return None
         if node.prim is S.CONCAT:
-            parts = [self.steps(i) for i in node.inputs]
+            parts = [self.levels(i) for i in node.inputs]
             if any(p is None or p.scale.size.size != 1 for p in parts):
                 return None
             return S.concat(
                 [integer_arithmetic.joined(p, scale, self.rounding) for p in parts if p is not None],
                 node.params["axis"],
             )
-        x = self.steps(root)
+        x = self.levels(root)
         if x is None or root is node:
             return None if x is None else integer_arithmetic.joined(x, scale, self.rounding)
         if x.scale.size.size != 1 or x.scale.high - x.scale.low >= MOST_ENTRIES:
@@ -270,13 +270,13 @@ class Lowering:
     def _anchored(self, node: Node, scale: Scale, ends: Range) -> Node | None:
         found = self.regions.anchors.get(node)
         if isinstance(found, Sum):
-            a, b = self.steps(found.left), self.steps(found.right)
+            a, b = self.levels(found.left), self.levels(found.right)
             if a is None or b is None or a.scale.size.size != 1 or b.scale.size.size != 1:
                 return None
             return integer_arithmetic.summed(a, b, found.sign, scale, self.rounding, ends)
         if isinstance(found, Average):
             total = found.total
-            x = self.steps(total.inputs[0])
+            x = self.levels(total.inputs[0])
             if x is None or x.scale.size.size != 1 or total.prim is None:
                 return None
             prim, params = total.prim, total.params
@@ -287,10 +287,10 @@ class Lowering:
         return None if made is None else integer_arithmetic.rescaled(made, scale, self.rounding, ends)
 
     def total(self, node: Node) -> Total | None:
-        """Return a convolution or product of steps as a sum; None for other nodes."""
+        """Return a convolution or product of levels as a sum; None for other nodes."""
         found = self.regions.anchors.get(node)
         if isinstance(found, Linear):
-            x, weight = self.steps(found.base.inputs[0]), found.base.inputs[1]
+            x, weight = self.levels(found.base.inputs[0]), found.base.inputs[1]
             scale, array = scale_of(weight), array_of(weight.inputs[0]) if weight.prim is fake_quant else None
             if x is None or scale is None or array is None or x.scale.size.size != 1:
                 return None
@@ -302,7 +302,7 @@ class Lowering:
                 bias = np.broadcast_to(held.reshape(-1), (count,))
             return integer_arithmetic.total_of(found.base, bias, x, array, scale)
         if node.prim is matmul and found is None:
-            a, b = (self.steps(i) for i in node.inputs)
+            a, b = (self.levels(i) for i in node.inputs)
             if a is not None and b is not None and a.scale.size.size == 1 == b.scale.size.size:
                 return integer_arithmetic.product_of(a, b)
         return None

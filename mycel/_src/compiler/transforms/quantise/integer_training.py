@@ -1,18 +1,18 @@
 """Quantised training: the forward pass in integers, with straight-through gradients in floats.
 
-Forward it is what `integer_lowering` makes: steps are computed from steps. Wherever steps become
+Forward it is what `integer_lowering` makes: levels are computed from levels. Wherever levels become
 floats for something that is not forward arithmetic, a gradient, they are `straight_through`: the
-floats that the steps stand for, with the derivative of a stand-in. The stand-in of a value is the
+floats that the levels stand for, with the derivative of a stand-in. The stand-in of a value is the
 operation of floats that it rounds, of operands that are such values themselves:
 
     value(y)       straight_through(dequantize(q), select(inside, conv(value(x), w), 0))
 
 So the stand-in is there to be differentiated, and its own value is never asked for: its gradient
-reads the steps of its operands, which are all that a training step keeps of the forward pass. A
-clamp (ReLU) is differentiated by its result: a cotangent passes where the step lies `inside` of
+reads the levels of its operands, which are all that a training step keeps of the forward pass. A
+clamp (ReLU) is differentiated by its result: a cotangent passes where the level lies `inside` of
 the clamp. What is computed in floats and rounded passes where it is not clipped either.
 
-Trained weights are floats. In a convolution or product of steps they are rounded when the graph
+Trained weights are floats. In a convolution or product of levels they are rounded when the graph
 runs; the sum becomes floats, to which trained biases are added.
 """
 
@@ -38,7 +38,7 @@ from mycel._src.compiler.prims.neural.quantisation import (
 from mycel._src.compiler.transforms.graph_rewriting import rewrite
 from mycel._src.compiler.transforms.quantise import integer_arithmetic
 from mycel._src.compiler.transforms.quantise.graph_freezing import array_of, literal
-from mycel._src.compiler.transforms.quantise.integer_arithmetic import INT32, Steps, Total
+from mycel._src.compiler.transforms.quantise.integer_arithmetic import INT32, Levels, Total
 from mycel._src.compiler.transforms.quantise.integer_lowering import Ends, Lowered, Lowering
 from mycel._src.compiler.transforms.quantise.quantisable_regions import Linear, Range
 from mycel._src.compiler.transforms.quantise.scales import Scale
@@ -71,7 +71,7 @@ class _Learning(Lowering):
         self.totals: dict[Node, Total | None] = {}
 
     def total(self, node: Node) -> Total | None:
-        """Return a sum of steps, the same one each time."""
+        """Return a sum of levels, the same one each time."""
         if node not in self.totals:
             self.totals[node] = super().total(node)
         return self.totals[node]
@@ -105,7 +105,7 @@ class _Learning(Lowering):
         return super().value_from(node)
 
     def _in_floats(self, node: Node) -> Node:
-        """Return an operation of floats, of operands that are rounded where they have steps."""
+        """Return an operation of floats, of operands that are rounded where they have levels."""
         given = tuple([self.real[i] for i in node.inputs])
         same = all(a is b for a, b in zip(given, node.inputs))
         return node if same else Node(node.prim, given, node.params, node.type, node.where)
@@ -117,11 +117,11 @@ class _Learning(Lowering):
         ends = self.regions.clamp(inner, root)
         return (inner, None) if ends is None else (root, ends)
 
-    def _stand_in(self, node: Node, found: Steps) -> Node:
+    def _stand_in(self, node: Node, found: Levels) -> Node:
         source, ends = self._source(node)
         real, scale = self.real[source], found.scale
         low, high = (scale.low, scale.high) if ends is None else integer_arithmetic.cut(scale, ends)
-        # A value of floats may be anything; a sum of steps was seen to fit, but for its clamp.
+        # A value of floats may be anything; a sum of levels was seen to fit, but for its clamp.
         floats = found.node.prim is quantize
         inside: Node | None = None
         if floats or (ends is not None and not math.isinf(ends.low)):
@@ -132,11 +132,11 @@ class _Learning(Lowering):
         return real if inside is None else E.select(inside, real, E.zero_like(real))
 
     def _with_trained_weights(self, node: Node) -> Node | None:
-        """Return a product of steps with weights that are rounded now; None for other nodes."""
+        """Return a product of levels with weights that are rounded now; None for other nodes."""
         found = self.regions.anchors.get(node)
         if not isinstance(found, Linear) or found.base is not node or not self.regions.has_own_weight(node):
             return None
-        weight, x = node.inputs[1], self.steps(node.inputs[0])
+        weight, x = node.inputs[1], self.levels(node.inputs[0])
         if weight.prim is not fake_quant or x is None or x.scale.size.size != 1:
             return None
         value, size, zero = self.real[weight].inputs
@@ -147,11 +147,11 @@ class _Learning(Lowering):
         if count * high * reach > INT32[1]:
             return None
         kind = Scale(np.float32(1).reshape(()), 0, low, high).dtype
-        steps = quantize(value, size, zero, low=low, high=high, ties="even", dtype=kind)
+        levels = quantize(value, size, zero, low=low, high=high, ties="even", dtype=kind)
         if is_conv:
-            total = int_conv(x.node, steps, zero=x.scale.zero, **node.params)
+            total = int_conv(x.node, levels, zero=x.scale.zero, **node.params)
         else:
-            total = int_matmul(x.node, steps, a_zero=x.scale.zero, b_zero=0)
+            total = int_matmul(x.node, levels, a_zero=x.scale.zero, b_zero=0)
         # A factor for each channel, along the axis of channels.
         places = () if size.type.size == 1 else (size.type.size,) + (1,) * (node.type.rank - 2 if is_conv else 0)
         factor = E.mul(S.reshape(size, places), literal(np.asarray(x.size, np.float32)))

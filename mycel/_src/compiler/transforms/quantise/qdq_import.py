@@ -2,7 +2,7 @@
 
 `integer_lowering` takes the result. A value that is dequantised after it was quantised to the same
 scale is rounded. Constants that are dequantised are rounded constants, and their zero point 0:
-steps of 16 bits where they have none in 8. Inputs that are steps, and outputs that are, become
+levels of 16 bits where they have none in 8. Inputs that are levels, and outputs that are, become
 rounded values of floats.
 """
 
@@ -20,24 +20,24 @@ from mycel._src.compiler.prims.neural.quantisation import dequantize, fake_quant
 from mycel._src.compiler.transforms.quantise.graph_freezing import array_of, computed, literal
 from mycel._src.foundation.dtype import float32
 
-__all__ = ["Read", "read_steps"]
+__all__ = ["Read", "read_levels"]
 
 Array = np.ndarray[Any, Any]
 
 
 @dataclass
 class Read:
-    """A graph of rounded values, and the numbers of its inputs and outputs that were steps."""
+    """A graph of rounded values, and the numbers of its inputs and outputs that were levels."""
 
     graph: Graph
     inputs: frozenset[int] = field(default_factory=frozenset)
     outputs: frozenset[int] = field(default_factory=frozenset)
 
 
-def read_steps(graph: Graph) -> Read:
-    """Return a graph with constants that is `graph` with rounded values in place of steps.
+def read_levels(graph: Graph) -> Read:
+    """Return a graph with constants that is `graph` with rounded values in place of levels.
 
-    Raises ValueError where an input of steps has no scale of its own.
+    Raises ValueError where an input of levels has no scale of its own.
     """
     users: dict[Node, list[Node]] = {}
     for node in graph.nodes:
@@ -70,7 +70,7 @@ def read_steps(graph: Graph) -> Read:
 
 
 def _input(node: Node, users: list[Node]) -> Node | None:
-    """Return an input of steps as a rounded value of floats; None where it is none of steps."""
+    """Return an input of levels as a rounded value of floats; None where it is none of levels."""
     if not users or any(u.prim is not dequantize or u.inputs[0] is not node for u in users):
         return None
     first = users[0]
@@ -83,7 +83,7 @@ def _input(node: Node, users: list[Node]) -> Node | None:
 
 
 def _same_scale(a: Node, b: Node) -> bool:
-    """Return whether two nodes of steps have one scale."""
+    """Return whether two nodes of levels have one scale."""
     for x, y in zip(a.inputs[1:], b.inputs[1:]):
         left, right = array_of(x), array_of(y)
         if left is None or right is None:
@@ -95,12 +95,12 @@ def _same_scale(a: Node, b: Node) -> bool:
 
 
 def _rounded(node: Node) -> Node:
-    """Return the rounded value of which a node has the steps."""
+    """Return the rounded value of which a node has the levels."""
     return fake_quant(*node.inputs, **{k: node.params[k] for k in ("low", "high", "ties")})
 
 
 def _signed(node: Node) -> Node:
-    """Return `_rounded`, of steps with a sign where theirs have none: the same numbers."""
+    """Return `_rounded`, of levels with a sign where theirs have none: the same numbers."""
     made = _rounded(node)
     zero = array_of(node.inputs[2])
     if node.params["low"] != 0 or node.params["high"] != 255 or zero is None or zero.size != 1:
@@ -125,14 +125,14 @@ def _node(node: Node, given: tuple[Node, ...]) -> Node:
     return Node(node.prim, given, node.params, node.type, node.where)
 
 
-def _constant(steps: Array, node: Node) -> Node:
-    """Return constant steps as rounded constants whose zero point is 0."""
+def _constant(levels: Array, node: Node) -> Node:
+    """Return constant levels as rounded constants whose zero point is 0."""
     size, zero = (array_of(i) for i in node.inputs[1:])
     if size is None or zero is None:
         return node
-    whole = steps.astype(np.int64) - np.rint(zero).astype(np.int64)
+    whole = levels.astype(np.int64) - np.rint(zero).astype(np.int64)
     real = (whole * size.astype(np.float64)).astype(np.float32)
-    if steps.dtype == np.int32 or (whole != np.clip(whole, -(1 << 15), (1 << 15) - 1)).any():
+    if levels.dtype == np.int32 or (whole != np.clip(whole, -(1 << 15), (1 << 15) - 1)).any():
         return literal(real, node)
     narrow = bool(((whole >= -128) & (whole <= 127)).all())
     low, high = (-128, 127) if narrow else (-(1 << 15), (1 << 15) - 1)

@@ -1,10 +1,10 @@
 """Finds what of a float graph can run in integers, and which values need a scale.
 
 A *map* is a region of element-wise operations whose values depend on one value outside of it, its
-*root*, and on numbers; so it is a function of one number, which a table of all steps gives. A map
+*root*, and on numbers; so it is a function of one number, which a table of all levels gives. A map
 that is a clamp needs no table where its root is a sum that is rescaled anyway: it is the ends of
-the steps. An *anchor* is an operation that has an arithmetic of its own: a convolution or product
-with its bias, a sum of two values, or an average. A *move* gives its operand's steps at other
+the levels. An *anchor* is an operation that has an arithmetic of its own: a convolution or product
+with its bias, a sum of two values, or an average. A *move* gives its operand's levels at other
 places.
 """
 
@@ -116,7 +116,7 @@ class Regions:
     """The maps, anchors and moves of a graph of floats.
 
     `trained` are inputs that are weights. What depends on them and on constants alone, `own`, is no
-    value: it has no steps, and is no term of a sum of two values.
+    value: it has no levels, and is no term of a sum of two values.
     """
 
     def __init__(self, graph: Graph, trained: frozenset[Node] = frozenset()) -> None:
@@ -258,7 +258,7 @@ class Regions:
         )
 
     def operands(self, node: Node) -> tuple[Node, ...]:
-        """Return the values whose steps the arithmetic of a node takes; none where it has none."""
+        """Return the values whose levels the arithmetic of a node takes; none where it has none."""
         found = self.anchors.get(node)
         if node in self.own:
             return ()

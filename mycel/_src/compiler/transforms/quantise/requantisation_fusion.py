@@ -34,7 +34,7 @@ _WORD = (-(1 << 31), (1 << 31) - 1)
 
 
 def with_rescaled(graph: Graph, averages: bool = True) -> Graph:
-    """Return the graph with each layer of steps as one primitive; the graph itself without one.
+    """Return the graph with each layer of levels as one primitive; the graph itself without one.
 
     Without `averages` sums over windows stay as they are.
     """
@@ -59,7 +59,7 @@ def with_rescaled(graph: Graph, averages: bool = True) -> Graph:
 
 
 def _product(old: Node, new: Node) -> Node:
-    """Return a product of bytes with constants as a layer whose steps are its sums."""
+    """Return a product of bytes with constants as a layer whose levels are its sums."""
     if new.prim is not int_matmul or new.inputs[0].dtype is not int8 or new.params["b_zero"]:
         return new
     array = array_of(new.inputs[1])

@@ -1,10 +1,10 @@
 """Quantisation scales: scale and zero point for a range of reals, and fixed-point multipliers.
 
-For a range from a to b that has 0 in it, and steps from low to high:
+For a range from a to b that has 0 in it, and levels from low to high:
 
     S = (b - a) / (high - low)        Z = round(low - a / S)
 
-so that 0 is a step. Symmetric steps have Z = 0 and S = max(|a|, |b|) / high.
+so that 0 is a level. Symmetric levels have Z = 0 and S = max(|a|, |b|) / high.
 
 Where all values are 0, as those of a rectifier that is never open, any scale is exact. It is then
 that of values up to 1: a tiny one would be beyond all ratio to the scales around it.
@@ -19,7 +19,7 @@ import numpy as np
 
 from mycel._src.foundation.dtype import DType, int8, int16, uint8
 
-__all__ = ["Scale", "multipliers", "scale_for", "steps_of", "weight_scale"]
+__all__ = ["Scale", "multipliers", "scale_for", "levels_of", "weight_scale"]
 
 Array = np.ndarray[Any, Any]
 LEAST = 2.0**-100
@@ -27,7 +27,7 @@ EMPTY = 1.0  # the range that stands for one without extent
 
 
 class Scale(NamedTuple):
-    """What steps stand for: `size` is S, for each channel or for all, `zero` is Z."""
+    """What levels stand for: `size` is S, for each channel or for all, `zero` is Z."""
 
     size: Array
     zero: int
@@ -36,18 +36,18 @@ class Scale(NamedTuple):
 
     @property
     def dtype(self) -> DType:
-        """The smallest type that holds the steps."""
+        """The smallest type that holds the levels."""
         for kind in (int8, uint8, int16):
             ends = np.iinfo(kind.numpy)
             if ends.min <= self.low and self.high <= ends.max:
                 return kind
-        raise ValueError(f"steps from {self.low} to {self.high} have no type; up to 16 bits are supported")
+        raise ValueError(f"levels from {self.low} to {self.high} have no type; up to 16 bits are supported")
 
 
 def scale_for(low: float, high: float, bits: int = 8, symmetric: bool = False, narrow: bool = False) -> Scale:
     """Return the scale of values between `low` and `high`, a range that is widened to have 0 in it.
 
-    Steps are signed numbers of `bits` bits, without the lowest where `narrow`; where `symmetric`
+    Levels are signed numbers of `bits` bits, without the lowest where `narrow`; where `symmetric`
     the zero point is 0. Raises ValueError for ends that are not finite.
     """
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -78,11 +78,11 @@ def weight_scale(weight: Array, axis: int | None, bits: int = 8, largest: Array 
     return Scale(size if axis is not None else size.reshape(()), 0, -last, last)
 
 
-def steps_of(values: Array, scale: Scale) -> Array:
-    """Return the steps nearest to values, halves to even, in the smallest type."""
+def levels_of(values: Array, scale: Scale) -> Array:
+    """Return the levels nearest to values, halves to even, in the smallest type."""
     real = values.astype(np.float32) / np.asarray(scale.size, np.float32)
-    steps: Array = np.clip(np.rint(real) + scale.zero, scale.low, scale.high).astype(scale.dtype.numpy)
-    return steps
+    levels: Array = np.clip(np.rint(real) + scale.zero, scale.low, scale.high).astype(scale.dtype.numpy)
+    return levels
 
 
 def multipliers(real: Array) -> tuple[Array, Array]:

@@ -8,7 +8,7 @@ as many channels along each axis, whose positions are then put one beside the ot
 
 where r + low - k d = (m + u) s. Taps that no k has are 0. What is computed with a number, or with
 one for each channel, of the result is computed before positions are moved, so that normalisations
-fold into the weights and clamps become the ends of steps.
+fold into the weights and clamps become the ends of sizes.
 """
 
 from __future__ import annotations
@@ -146,18 +146,18 @@ def _convolved(node: Node, real: Any) -> tuple[Node, _Form] | None:
 
 
 def _weights(weight: Node, axes: list[_Axis], groups: int) -> Node | None:
-    """Return weights of the convolution, rounded ones with their steps; None for scales of inputs.
+    """Return weights of the convolution, rounded ones with their levels; None for scales of inputs.
 
     `weight` are those of the transposed one, (O, C / groups, *kernel), as constants.
     """
     if weight.prim is fake_quant:
         held, size, zero = weight.inputs
-        steps, none = array_of(size), array_of(zero)
+        sizes, none = array_of(size), array_of(zero)
         inner = _weights(held, axes, groups)
-        if steps is None or none is None or inner is None or none.any():
+        if sizes is None or none is None or inner is None or none.any():
             return None
-        if steps.size > 1:
-            wide = steps.reshape((1,) * (weight.type.rank - steps.ndim) + steps.shape)
+        if sizes.size > 1:
+            wide = sizes.reshape((1,) * (weight.type.rank - sizes.ndim) + sizes.shape)
             if wide.size != wide.shape[1]:
                 return None
             phases = math.prod(len(a.taps) for a in axes)

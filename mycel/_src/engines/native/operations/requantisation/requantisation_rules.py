@@ -21,7 +21,7 @@ MOST_ZERO = 128
 
 
 def is_rescaled(node: Node) -> bool:
-    """Return whether kernels compute a node, steps of another scale, without its definition."""
+    """Return whether kernels compute a node, levels of another scale, without its definition."""
     if node.prim is not requantize or target().scalar:
         return False
     family = any(map(target().is_family, FAMILIES))

@@ -1,15 +1,15 @@
 """Requantisation on vectors: int32 sums by fixed-point multiplication to another scale.
 
-A step is floor((x m + 2**(p - 1)) / 2**p) + Z for a multiplier m of 31 bits and p = 31 - s places.
+A level is floor((x m + 2**(p - 1)) / 2**p) + Z for a multiplier m of 31 bits and p = 31 - s places.
 Vectors multiply every second lane to 64 bits, twice. Two operations, by what is known of all
 places:
 
     rescale_high    p >= 33. Only the upper halves h = floor(x m / 2**32) are needed, as rounding
-                    and zero point are whole numbers beside them; with q = p - 32 the step is
+                    and zero point are whole numbers beside them; with q = p - 32 the level is
                     floor((h + 2**(q - 1) + Z 2**q) / 2**q), in 32 bits.
     rescale_whole   p >= 31: shifted in 64 bits; the result has 32.
 
-The operands are x, m, s, Z and the ends of the steps.
+The operands are x, m, s, Z and the ends of the levels.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def _clamped(e: Emitter, kind: str, value: str, dtype: DType, low: str, high: st
 
 
 def high_steps(e: Emitter, kind: str, x: str, m: str, s: str, zero: str) -> str:
-    """Return the steps of sums `x` by `rescale_high` in 32 bits, before they are cut to their ends.
+    """Return the levels of sums `x` by `rescale_high` in 32 bits, before they are cut to their
+    ends.
 
     `e` writes them, `kind` is the type of a vector, `m` and `s` are multipliers and shifts, `zero`
     zero points.
@@ -110,7 +111,7 @@ def _doubling() -> tuple[str, str] | None:
 
 
 def narrowed(e: Emitter, values: list[str], dtype: DType, ends: tuple[int, int]) -> str:
-    """Return vectors of 32-bit steps, `values`, as one of bytes of a `dtype`, cut to their `ends`.
+    """Return vectors of 32-bit levels, `values`, as one of bytes of a `dtype`, cut to their `ends`.
 
     `e` writes the code.
 
