@@ -1,17 +1,17 @@
 """Channel dependence analysis: which parts of parameters can be removed together, by the graph.
 
-Each axis of a parameter begins with an atom for each position (`channel_coupling`), and axes of
+Each axis of a parameter begins with a channel for each position (`channel_coupling`), and axes of
 other values get theirs from operands. What an operation iterates over (`prims.factors`) says which
-axes meet: their atoms are joined position by position. So channels go through sums, normalisations
-and activations by what primitives say of themselves, and rules here are for those that move
-positions: reshapes, slices, joins, groups of convolutions, gates of recurrent layers.
+axes meet: their channels are joined position by position. So channels go through sums,
+normalisations and activations by what primitives say of themselves, and rules here are for those
+that move positions: reshapes, slices, joins, groups of convolutions, gates of recurrent layers.
 
 An axis that is summed over may lose positions where one operand is zero there, as weights are whose
-atoms are masked. Any other mixing (a soft-max or mean over channels, sorting) locks its atoms, and
-so do data, results and constants that differ by channel. So removing an atom gives what masking it
-gave, whatever the activations are.
+channels are masked. Any other mixing (a soft-max or mean over channels, sorting) locks its
+channels, and so do data, results and constants that differ by channel. So removing a channel gives
+what masking it gave, whatever the activations are.
 
-A reshape that takes an axis apart, as into heads and their columns, keeps the atoms of one part:
+A reshape that takes an axis apart, as into heads and their columns, keeps the channels of one part:
 the outermost, or of three the second; other parts are tried where that leaves nothing to remove.
 """
 
@@ -38,7 +38,7 @@ from mycel._src.compiler.prims.neural.normalization import moments
 from mycel._src.compiler.prims.neural.recurrence import recurrence
 from mycel._src.compiler.prims.reduce import reduce_max, reduce_min
 from mycel._src.compiler.prims.shape import BROADCAST_TO, CONCAT, RESHAPE, SLICE
-from mycel.compression.channel_coupling import Atoms, Axis
+from mycel.compression.channel_coupling import Axis, Channels
 
 __all__ = ["Dependences", "dependences"]
 
@@ -54,30 +54,30 @@ _PLACED = (take, attention)
 
 @dataclass
 class Dependences:
-    """The atoms along the axes of every value of a graph.
+    """The channels along the axes of every value of a graph.
 
     `values` has a list for each result of a node, with None for axes that lose nothing. `splits`
-    are the reshapes that took an axis apart: the atoms kept, and how many parts there were.
+    are the reshapes that took an axis apart: the channels kept, and how many parts there were.
     """
 
     graph: Graph
-    atoms: Atoms = field(default_factory=Atoms)
+    channels: Channels = field(default_factory=Channels)
     values: dict[Node, list[Axes]] = field(default_factory=dict)
     splits: dict[Node, tuple[Array, int]] = field(default_factory=dict)
 
     def of(self, node: Node, result: int = 0) -> Axes:
-        """Return the atoms along the axes of a value."""
+        """Return the channels along the axes of a value."""
         return self.values[node][result]
 
     def kept(self, node: Node, gone: Array, result: int = 0) -> list[Array | None]:
-        """Return which positions along each axis stay without the atoms that are `gone`.
+        """Return which positions along each axis stay without the channels that are `gone`.
 
-        `gone` has a boolean for each atom, as `Atoms.among` gives; None stands for axes that stay
-        whole.
+        `gone` has a boolean for each channel, as `Channels.among` gives; None stands for axes that
+        stay whole.
         """
         found: list[Array | None] = []
         for axis in self.of(node, result):
-            stays = None if axis is None else ~gone[axis.atoms]
+            stays = None if axis is None else ~gone[axis.channels]
             found.append(None if stays is None or stays.all() else stays)
         return found
 
@@ -88,8 +88,8 @@ def dependences(graph: Graph, parameters: Sequence[Node]) -> Dependences:
     for _ in range(_PASSES):
         found = _Pass(graph, parameters, choices).run()
         again = False
-        for node, (atoms, parts) in found.splits.items():
-            if found.atoms.locked(atoms).all() and choices.get(node, 0) + 1 < parts:
+        for node, (channels, parts) in found.splits.items():
+            if found.channels.locked(channels).all() and choices.get(node, 0) + 1 < parts:
                 choices[node] = choices.get(node, 0) + 1
                 again = True
         if not again:
@@ -100,7 +100,7 @@ def dependences(graph: Graph, parameters: Sequence[Node]) -> Dependences:
 class _Pass:
     def __init__(self, graph: Graph, parameters: Sequence[Node], choices: dict[Node, int]) -> None:
         self.found = Dependences(graph)
-        self.atoms, self.values, self.choices = self.found.atoms, self.found.values, choices
+        self.channels, self.values, self.choices = self.found.channels, self.found.values, choices
         self.parameters = set(parameters)
 
     def run(self) -> Dependences:
@@ -116,12 +116,12 @@ class _Pass:
         return self.found
 
     def _fresh(self, kind: TensorType, zero: bool = True) -> Axes:
-        return [Axis(self.atoms.fresh(d), zero) if type(d) is int and d > 1 else None for d in kind.shape]
+        return [Axis(self.channels.fresh(d), zero) if type(d) is int and d > 1 else None for d in kind.shape]
 
     def _lock(self, axes: Sequence[Axis | None], reason: str) -> None:
         for axis in axes:
             if axis is not None:
-                self.atoms.lock(axis.atoms, reason)
+                self.channels.lock(axis.channels, reason)
 
     def _results(self, node: Node) -> list[Axes]:
         given = [self.values[i][0] for i in node.inputs]
@@ -146,11 +146,11 @@ class _Pass:
     # Rules of their own.
 
     def _constant(self, array: Array) -> Axes:
-        """Return new atoms along the axes along which a constant does not differ."""
+        """Return new channels along the axes along which a constant does not differ."""
         made: Axes = []
         for axis, size in enumerate(array.shape):
             same = size > 1 and bool((array == array.take([0], axis)).all())
-            made.append(Axis(self.atoms.fresh(size), bool((array == 0).all())) if same else None)
+            made.append(Axis(self.channels.fresh(size), bool((array == 0).all())) if same else None)
         return made
 
     def _broadcast(self, node: Node, given: Axes) -> Axes:
@@ -161,7 +161,7 @@ class _Pass:
         made = self._fresh(TensorType((*new[:lead], *[1] * len(old)), node.dtype), zero)
         for k, (size, axis) in enumerate(zip(old, given)):
             wide = type(size) is int and size == 1 and type(new[lead + k]) is int and new[lead + k] != 1
-            made[lead + k] = Axis(self.atoms.fresh(new[lead + k]), zero) if wide else axis
+            made[lead + k] = Axis(self.channels.fresh(new[lead + k]), zero) if wide else axis
         return made
 
     def _slice(self, node: Node, given: Axes) -> Axes:
@@ -175,7 +175,7 @@ class _Pass:
                 self._lock([axis], "slice takes every few positions")
                 made.append(None)
             else:
-                made.append(Axis(axis.atoms[a:b], axis.zero))
+                made.append(Axis(axis.channels[a:b], axis.zero))
                 if b - a == 1:
                     # An axis of one position broadcasts, and cannot lose it.
                     self._lock([made[-1]], "slice takes one position")
@@ -197,17 +197,17 @@ class _Pass:
                         self._lock(axes, "concat has an operand of open size")
                         parts = []
                         break
-                    atoms = self.atoms.fresh(operand.shape[k])
-                    self.atoms.lock(atoms, "it is joined with data")
-                    axis = Axis(atoms)
+                    channels = self.channels.fresh(operand.shape[k])
+                    self.channels.lock(channels, "it is joined with data")
+                    axis = Axis(channels)
                 parts.append(axis)
             live = [a for a in axes if a is not None]
-            joined = Axis(np.concatenate([a.atoms for a in parts]), all(a.zero for a in parts)) if parts else None
+            joined = Axis(np.concatenate([a.channels for a in parts]), all(a.zero for a in parts)) if parts else None
             made.append(joined if live else None)
         return made
 
     def _grouped(self, node: Node, given: list[Axes]) -> Axes:
-        """Return the atoms of a convolution in groups.
+        """Return the channels of a convolution in groups.
 
         Depthwise groups are removed as channels. Others lose the same positions in each group.
         """
@@ -217,33 +217,33 @@ class _Pass:
         back = node.prim is conv_grad_input
         made: Axes = [None] * node.type.rank
         self._lock([*w[2:], *x[2:], x[0]], "a convolution mixes positions")
-        channels, size = x[1], weight.shape[1]
-        if channels is None:
+        inner, size = x[1], weight.shape[1]
+        if inner is None:
             self._lock([w[0], w[1]], "a convolution in groups reads data")
             return made
         if size == 1 and not back:
             # Depthwise: w[0] is (groups, multiplier).
             assert w[0] is not None
-            self.atoms.join(w[0].atoms.reshape(groups, -1), channels.atoms[:, None])
+            self.channels.join(w[0].channels.reshape(groups, -1), inner.channels[:, None])
             made[1] = w[0]
             return made
         if size == 1 and back and weight.shape[0] == groups:
             assert w[0] is not None
-            self.atoms.join(w[0].atoms, channels.atoms)
+            self.channels.join(w[0].channels, inner.channels)
             made[1] = w[0]
             return made
         if w[0] is None or w[1] is None:
-            self._lock([channels, *w[:2]], "groups of one channel on one side")
+            self._lock([inner, *w[:2]], "groups of one channel on one side")
             return made
-        rows = w[0].atoms.reshape(groups, -1)
-        self.atoms.join(rows, rows[:1])
+        rows = w[0].channels.reshape(groups, -1)
+        self.channels.join(rows, rows[:1])
         if back:
-            self.atoms.join(channels.atoms, w[0].atoms)
-            self._summed(w[0], channels)
-            made[1] = Axis(np.tile(w[1].atoms, groups), w[1].zero)
+            self.channels.join(inner.channels, w[0].channels)
+            self._summed(w[0], inner)
+            made[1] = Axis(np.tile(w[1].channels, groups), w[1].zero)
         else:
-            self._summed(w[1], channels)
-            self.atoms.join(channels.atoms.reshape(groups, -1), w[1].atoms[None])
+            self._summed(w[1], inner)
+            self.channels.join(inner.channels.reshape(groups, -1), w[1].channels[None])
             made[1] = w[0]
         return made
 
@@ -252,7 +252,7 @@ class _Pass:
             self._lock([one, other], "a convolution sums over them")
 
     def _recurrence(self, node: Node, given: list[Axes]) -> list[Axes]:
-        """Return the atoms of a recurrent layer, whose units have a row in each gate.
+        """Return the channels of a recurrent layer, whose units have a row in each gate.
 
         A unit whose weights are zero tells the others nothing.
         """
@@ -262,17 +262,17 @@ class _Pass:
             for axes in given:
                 self._lock(axes, "a recurrent layer of one unit")
             return [[None] * t.rank for t in result_types(node)]
-        unit = w[1].atoms
+        unit = w[1].channels
         for axis in (p[2], w[0], b[0]):
             if axis is None:
-                self.atoms.lock(unit, "a recurrent layer reads data")
+                self.channels.lock(unit, "a recurrent layer reads data")
             else:
-                self.atoms.join(axis.atoms.reshape(-1, hidden), unit[None])
+                self.channels.join(axis.channels.reshape(-1, hidden), unit[None])
         for axes in given[3 : 5 if node.params["mode"] == "lstm" else 4]:
             if axes[1] is None:
-                self.atoms.lock(unit, "the first state of a recurrent layer is given")
+                self.channels.lock(unit, "the first state of a recurrent layer is given")
             else:
-                self.atoms.join(axes[1].atoms, unit)
+                self.channels.join(axes[1].channels, unit)
         made: list[Axes] = []
         for kind in result_types(node):
             last = Axis(np.tile(unit, kind.shape[-1] // hidden))
@@ -298,9 +298,9 @@ class _Pass:
         return made
 
     def _merged(self, axes: Axes, sizes: Sequence[int]) -> Axis | None:
-        """Return the atoms along axes that become one: those of one of them."""
+        """Return the channels along axes that become one: those of one of them."""
         live = [k for k, axis in enumerate(axes) if axis is not None]
-        free = [k for k in live if not self.atoms.locked(axes[k].atoms).all()]  # type: ignore[union-attr]
+        free = [k for k in live if not self.channels.locked(axes[k].channels).all()]  # type: ignore[union-attr]
         if not live:
             return None
         chosen = (free or live)[0]
@@ -308,19 +308,19 @@ class _Pass:
         axis = axes[chosen]
         assert axis is not None
         shape = [s if k == chosen else 1 for k, s in enumerate(sizes)]
-        return Axis(np.broadcast_to(axis.atoms.reshape(shape), sizes).reshape(-1), axis.zero)
+        return Axis(np.broadcast_to(axis.channels.reshape(shape), sizes).reshape(-1), axis.zero)
 
     def _split(self, node: Node, axis: Axis, sizes: Sequence[int]) -> tuple[int, Axis | None]:
-        """Return the part of an axis that is taken apart that keeps atoms, and these."""
-        atoms = self.atoms.roots(axis.atoms).reshape(sizes)
+        """Return the part of an axis that is taken apart that keeps channels, and these."""
+        channels = self.channels.roots(axis.channels).reshape(sizes)
         for part in range(len(sizes)):
-            rows = np.moveaxis(atoms, part, 0).reshape(sizes[part], -1)
+            rows = np.moveaxis(channels, part, 0).reshape(sizes[part], -1)
             if (rows == rows[:, :1]).all() and len(np.unique(rows)) > 1:
                 return part, Axis(rows[:, 0], axis.zero)
         order = [1, 0, *range(2, len(sizes))] if len(sizes) > 2 else [0, 1]
         part = order[self.choices.get(node, 0) % len(sizes)]
-        rows = np.moveaxis(atoms, part, 0).reshape(sizes[part], -1)
-        self.atoms.join(rows, rows[:, :1])
+        rows = np.moveaxis(channels, part, 0).reshape(sizes[part], -1)
+        self.channels.join(rows, rows[:, :1])
         kept = rows[:, 0].copy()
         self.found.splits[node] = kept, len(sizes)
         return part, Axis(kept, axis.zero)
@@ -351,7 +351,7 @@ class _Pass:
             zero = self._zero(node, given, members)
             for r, place in enumerate(factor.results):
                 if place is not None:
-                    made[r][place.axis] = Axis(joined.atoms, zero)
+                    made[r][place.axis] = Axis(joined.channels, zero)
                 elif factor.combine:
                     self._lock([joined], f"{node.op} combines all of them")
         for k, axes in enumerate(given):
@@ -359,13 +359,13 @@ class _Pass:
         return made
 
     def _met(self, axes: Sequence[Axis | None], op: str) -> Axis | None:
-        """Join the atoms of axes that meet; None where one of them loses nothing."""
+        """Join the channels of axes that meet; None where one of them loses nothing."""
         live = [a for a in axes if a is not None]
         if len(live) < len(axes):
             self._lock(live, f"{op} meets data or constants there")
             return None
         for other in live[1:]:
-            self.atoms.join(live[0].atoms, other.atoms)
+            self.channels.join(live[0].channels, other.channels)
         return live[0]
 
     def _zero(self, node: Node, given: list[Axes], members: Sequence[tuple[int, int]]) -> bool:

@@ -1,7 +1,7 @@
 """`prune_channels`: structured pruning of the least important channels, units and heads.
 
 The network is staged outside of training, and `channel_dependences` finds what can be removed
-together: atoms, in groups of those that touch the same parameters. Atoms are ranked by the
+together: channels, in groups of those that touch the same parameters. Channels are ranked by the
 importance of all parameters that go with them, as a share of the mean of their group (Fang et al.,
 2023), and the least ones are removed until a share or a budget is met. The result computes what the
 network with those parameters at zero computes; that is checked on the example inputs before it is
@@ -46,7 +46,9 @@ _TOLERANCE = 1e-3
 
 @dataclass(frozen=True)
 class Group:
-    """Atoms that touch the same axes of the same parameters: `members` are (name, axis) pairs."""
+    """Channels that touch the same axes of the same parameters: `members` are (name, axis)
+    pairs.
+    """
 
     members: tuple[tuple[str, int], ...]
     roots: Array
@@ -79,7 +81,7 @@ class ChannelReport:
 
 
 class Structure:
-    """What of a network can be removed together: `groups` of atoms, and `fixed`, the reasons why
+    """What of a network can be removed together: `groups` of channels, and `fixed`, the reasons why
     other axes cannot shrink.
 
     `net` is a Cell, `inputs` are example arguments; the first axes of these are sizes of batches
@@ -114,21 +116,21 @@ class Structure:
             for node in named:
                 axis = self.found.of(node)[0] if node.type.rank else None
                 if axis is not None:
-                    self.found.atoms.lock(axis.atoms, "it is excluded")
+                    self.found.channels.lock(axis.channels, "it is excluded")
 
     def _sorted(self) -> tuple[list[Group], dict[tuple[str, int], str]]:
         """Return groups without importance, and what is fixed."""
         touched: dict[int, list[tuple[str, int, int]]] = {}
         fixed: dict[tuple[str, int], str] = {}
-        atoms = self.found.atoms
+        channels = self.found.channels
         for node, name in self.names.items():
             for k, axis in enumerate(self.found.of(node)):
                 if axis is None:
                     continue
-                locked = atoms.locked(axis.atoms)
+                locked = channels.locked(axis.channels)
                 if locked.all():
-                    fixed[name, k] = atoms.reason(axis.atoms) or ""
-                roots, counts = np.unique(atoms.roots(axis.atoms[~locked]), return_counts=True)
+                    fixed[name, k] = channels.reason(axis.channels) or ""
+                roots, counts = np.unique(channels.roots(axis.channels[~locked]), return_counts=True)
                 for root, count in zip(roots.tolist(), counts.tolist()):
                     touched.setdefault(root, []).append((name, k, count))
         alike: dict[tuple[tuple[str, int, int], ...], list[int]] = {}
@@ -141,7 +143,8 @@ class Structure:
         return groups, fixed
 
     def ranked(self, importance: Importance) -> list[Group]:
-        """Return the groups with the importance of each atom, as a share of the mean of its group.
+        """Return the groups with the importance of each channel, as a share of the mean of its
+        group.
 
         `importance` is "l1", "l2", or values for each element of parameters by name.
         """
@@ -157,8 +160,8 @@ class Structure:
                 assert axis is not None
                 values = elements[name]
                 along = values.sum(tuple(a for a in range(values.ndim) if a != k))
-                places = np.searchsorted(group.roots, self.found.atoms.roots(axis.atoms))
-                inside = np.isin(self.found.atoms.roots(axis.atoms), group.roots)
+                places = np.searchsorted(group.roots, self.found.channels.roots(axis.channels))
+                inside = np.isin(self.found.channels.roots(axis.channels), group.roots)
                 np.add.at(total, places[inside], along[inside])
             if importance == "l2":
                 total = np.sqrt(total)
@@ -195,14 +198,14 @@ class Structure:
 
 @dataclass(frozen=True)
 class Choice:
-    """How many atoms may go; the fields are arguments of `prune_channels`."""
+    """How many channels may go; the fields are arguments of `prune_channels`."""
 
     scope: str
     round_to: int
     at_most: float
 
     def removed(self, groups: Sequence[Group], share: float) -> Array:
-        """Return the roots of the least important `share` of the atoms."""
+        """Return the roots of the least important `share` of the channels."""
         if self.scope == "group":
             counts = [int(share * len(g.roots) + 1e-9) for g in groups]
         else:
@@ -398,12 +401,12 @@ def _graph(net: Cell, removed: Removed, inputs: Sequence[Any]) -> LoadedGraph:
     gone = []
     for node, name in whole.names.items():
         for axis, positions in removed.get(name, {}).items():
-            atoms = whole.found.of(node)[axis]
-            if atoms is None or whole.found.atoms.locked(atoms.atoms[positions]).any():
+            own = whole.found.of(node)[axis]
+            if own is None or whole.found.channels.locked(own.channels[positions]).any():
                 raise Unsupported(
                     f"prune_channels: with an open size of batches {name} does not shrink; exclude its layer"
                 )
-            gone.append(whole.found.atoms.roots(atoms.atoms[positions]))
+            gone.append(whole.found.channels.roots(own.channels[positions]))
     return LoadedGraph(shrunk(whole.model, whole.found, np.unique(np.concatenate(gone)) if gone else np.zeros(0, int)))
 
 

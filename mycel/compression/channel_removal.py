@@ -38,9 +38,9 @@ Removed = dict[str, dict[int, list[int]]]
 
 
 def removed_positions(found: Dependences, names: Mapping[Node, str], roots: Array) -> Removed:
-    """Return the positions of parameters, called by `names`, whose atoms are among `roots`."""
+    """Return the positions of parameters, called by `names`, whose channels are among `roots`."""
     made: Removed = {}
-    gone = found.atoms.among(roots)
+    gone = found.channels.among(roots)
     for node, name in names.items():
         for axis, stays in enumerate(found.kept(node, gone)):
             if stays is not None:
@@ -49,7 +49,7 @@ def removed_positions(found: Dependences, names: Mapping[Node, str], roots: Arra
 
 
 def shrunk(model: Model, found: Dependences, roots: Array, values: bool = True) -> Model:
-    """Return a model without the atoms among `roots`; without `values` its states are zeros.
+    """Return a model without the channels among `roots`; without `values` its states are zeros.
 
     `model` is whose graph the dependences `found` are of.
 
@@ -57,7 +57,7 @@ def shrunk(model: Model, found: Dependences, roots: Array, values: bool = True) 
     """
     graph = model.graph
     image: dict[Node, Node] = {}
-    gone = found.atoms.among(roots)
+    gone = found.channels.among(roots)
     for node in graph.inputs:
         kept = found.kept(node, gone)
         image[node] = node

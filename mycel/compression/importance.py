@@ -87,7 +87,7 @@ class GroupLasso(Cell):
             for k, axis in enumerate(structure.found.of(node)):
                 if axis is None or weight is None or weight.ndim < 2:
                     continue
-                own = structure.found.atoms.roots(axis.atoms)
+                own = structure.found.channels.roots(axis.channels)
                 inside = np.isin(own, roots)
                 if not inside.any():
                     continue
