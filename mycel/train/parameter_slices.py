@@ -64,7 +64,7 @@ def layout_entry(shape: tuple[int, ...], layout: Sharding, mesh: Mesh) -> Parall
     >>> layout_entry((5,), sharding(mesh, (5,), ("x",)), mesh) is None
     True
     """
-    if layout.pending or mesh.devices != tuple(range(mesh.size)):
+    if layout.partial or mesh.devices != tuple(range(mesh.size)):
         return None
     axes: list[list[int]] = [[] for _ in shape]
     reached = [1] * len(shape)

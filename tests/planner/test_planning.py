@@ -51,7 +51,7 @@ def test_plans_of_various_graphs_are_the_best(mesh):
 
 @pytest.mark.parametrize("mesh", [Mesh((3,), ("a",)), Mesh((2, 2), ("a", "b"))], ids=["3", "2x2"])
 def test_any_plan_computes_the_same_and_sends_what_it_says(mesh):
-    """Alternatives that are chosen by chance, those with sums that stay pending among them."""
+    """Alternatives that are chosen by chance, those with sums that stay partial among them."""
     rng = np.random.default_rng(0)
     for seed in range(16):
         graph = summed_graph(seed) if seed % 2 else various_graph(seed, 8)
@@ -76,7 +76,7 @@ def some(type, rng):
     return rng.uniform(-1, 1, type.shape).astype(type.dtype.numpy)
 
 
-def test_sums_stay_pending_until_they_meet():
+def test_sums_stay_partial_until_they_meet():
     mesh = Mesh((4,), ("a",))
     graph = summed_graph(0)
     columns, rows = sharding(mesh, (8, 16), (None, "a")), sharding(mesh, (16, 8), ("a",))
@@ -84,7 +84,7 @@ def test_sums_stay_pending_until_they_meet():
     found = plan(graph, toy(mesh, latency=1e-5), given)
     made = partition(graph, mesh, found.inputs, plan=found.divisions)
     assert [m.kind for m in made.messages] in (["reduce_scatter"], ["all_reduce"], ["reduce_scatter", "all_gather"])
-    assert found.sent == made.sent and any(d.pending for d in found.divisions.values())
+    assert found.sent == made.sent and any(d.partial for d in found.divisions.values())
 
 
 def solved(posed, start):

@@ -73,7 +73,7 @@ class Ways:
                 else (p.axis, p.before, p.mesh_axes, p.size, p.after, p.count)
                 for p in layout.parts
             ]
-            number = self._forms.setdefault((tuple(parts), layout.pending), len(self._forms))
+            number = self._forms.setdefault((tuple(parts), layout.partial), len(self._forms))
             if number == len(self._shares):
                 self._shares.append(_share(layout))
             known = self._known[id(layout)] = (layout, number)

@@ -3,7 +3,7 @@
 Each node is an item whose alternatives are its divisions, each input one whose alternatives are its
 layouts; each value is a link from its maker to its users, whose table is the seconds of the way
 from the maker's layout to the one that a user's division implies. An output is wanted in its
-layout: that of the input it is written to, a given one, or with nothing pending.
+layout: that of the input it is written to, a given one, or with nothing partial.
 
 What is stored, and when nodes run, is that of the fused kernels (`kernel_liveness`). An input is
 held all the time, and a value from its node to the last user, or to the last user of what is only a
@@ -212,7 +212,7 @@ class _Posing:
         if found is None:
             divisions = divisions_of(node, self.mesh)
             if flows:
-                divisions += _pending(node, divisions, self.mesh)
+                divisions += _partial(node, divisions, self.mesh)
             both = [_implied(node, d, flows) for d in divisions]
             found = tuple(divisions), [b[0] for b in both], [b[1] for b in both]
             self.kinds[key] = found
@@ -243,7 +243,7 @@ class _Posing:
                 asking = (user, self._column(self.given[user], 0), self.moments)
             else:
                 own = self._column(self.given[source], index)
-                asking = (source, [s.settled if fixed is None else fixed for s in own], self.moments)
+                asking = (source, [s.reduced if fixed is None else fixed for s in own], self.moments)
                 self.lists[place] = asking[1]
             found.setdefault(value, []).append(asking)
         return found
@@ -298,7 +298,7 @@ class _Posing:
         return [node, *self.items.get(node, ())]
 
     def _divided(self, division: Sharding, axis: str) -> int:
-        if any(a == axis for a, _ in division.pending):
+        if any(a == axis for a, _ in division.partial):
             return -2
         return next((p.axis for p in division.parts if axis in p.mesh_axes), -1)
 
@@ -374,32 +374,32 @@ class _Posing:
         return [find(k) for k in range(len(self.nodes))]
 
 
-# Sums that are pending and flow on.
+# Sums that are partial and flow on.
 
 
 def _may_flow(graph: Graph) -> dict[Node, tuple[int, ...]]:
-    """Return the nodes between values that may be pending and an addition in which two of them
+    """Return the nodes between values that may be partial and an addition in which two of them
     meet, with the operands that flow on.
 
     Elsewhere nothing is gained by settling a sum later. A value is followed while it has one user,
     through views, products with numbers and additions.
     """
     uses = use_counts(graph)
-    pending: set[Node] = set()
+    partial: set[Node] = set()
     through: dict[Node, tuple[int, ...]] = {}
     meeting: list[Node] = []
     for node in graph.nodes:
         if isinstance(node.type, tuple) or node.type.dtype.kind not in "fc":
             continue
-        own = [k for k, v in enumerate(node.inputs) if v in pending and uses[v] == 1]
+        own = [k for k, v in enumerate(node.inputs) if v in partial and uses[v] == 1]
         flows = flowing(node, own) if own and _keeps(node) else ()
         if set(own) & set(flows):
             through[node] = flows
-            pending.add(node)
+            partial.add(node)
             if len(own) > 1:
                 meeting.append(node)
         elif any(f.combine == "sum" and f.results[0] is None for f in factors_at(node)):
-            pending.add(node)
+            partial.add(node)
     found: dict[Node, tuple[int, ...]] = {}
     while meeting:
         node = meeting.pop()
@@ -417,8 +417,8 @@ def _keeps(node: Node) -> bool:
     return node.prim in (E.mul, E.div) and any(i.type.size == 1 for i in node.inputs)
 
 
-def _pending(node: Node, divisions: Sequence[Sharding], mesh: Mesh) -> list[Sharding]:
-    """Return divisions with sums pending along mesh axes that they leave free."""
+def _partial(node: Node, divisions: Sequence[Sharding], mesh: Mesh) -> list[Sharding]:
+    """Return divisions with sums partial along mesh axes that they leave free."""
     combined = [f.combine for f in factors_at(node)]
     result = []
     for division in divisions:
@@ -433,6 +433,6 @@ def _pending(node: Node, divisions: Sequence[Sharding], mesh: Mesh) -> list[Shar
 
 def _implied(node: Node, division: Sharding, flows: Sequence[int]) -> tuple[list[Sharding], list[Sharding]]:
     operands, results = implied(node, division)
-    if division.pending:
-        operands = [Sharding(s.parts, division.pending) if k in flows else s for k, s in enumerate(operands)]
+    if division.partial:
+        operands = [Sharding(s.parts, division.partial) if k in flows else s for k, s in enumerate(operands)]
     return operands, results

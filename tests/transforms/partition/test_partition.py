@@ -268,7 +268,7 @@ def test_batch_of_an_embedding() -> None:
     trained(graph, Mesh((5,), ("dp",)), [("dp",), ("dp",), ()], data=2)
 
 
-def test_additions_into_pending_values() -> None:
+def test_additions_into_partial_values() -> None:
     """Both gradients of a table that is used twice are added up before they are sent."""
     graph = optimize(embedding())
     assert any(n.prim is scatter_nd for n in graph.nodes)
@@ -359,7 +359,7 @@ def test_refusals() -> None:
     graph = Graph([y], [E.sin(y)])
     with pytest.raises(ShapeError, match="1 inputs and 1 outputs need as many layouts, not 2 and 1"):
         partition(graph, DP, [WHOLE, WHOLE])
-    with pytest.raises(ShapeError, match="inputs cannot be pending"):
+    with pytest.raises(ShapeError, match="inputs cannot be partial"):
         partition(graph, DP, [Sharding((), (("dp", "sum"),))])
     with pytest.raises(
         ShapeError, match=r"input 0 \(y\): the layout 0:dp divides axis 0 as 1 \* 4 \* 2, the sizes are"

@@ -58,16 +58,16 @@ def all_layouts(mesh: Mesh) -> list[Sharding]:
 
 def moved(mesh: Mesh, start: Sharding, end: Sharding) -> None:
     array = np.arange(1, math.prod(SHAPE) + 1, dtype=np.float32).reshape(SHAPE)
-    pending = [a for a, _ in start.pending]
+    partial = [a for a, _ in start.partial]
     x = input_node(tensor_type(local_shape(SHAPE, start), float32), "x")
     moves = route(start, end, TYPE, mesh)
     graph = Graph([x], [apply(x, moves, TYPE, mesh)])
 
     def program(rank: int) -> Any:
-        # What is pending is a sum of unlike terms.
-        share = mesh.position(rank, pending) + 1 if pending else 1
-        weight = share / sum(range(1, mesh.count(pending) + 1))
-        return evaluate(graph, [shard(array, start.settled, mesh, rank) * np.float32(weight)])[0]
+        # What is partial is a sum of unlike terms.
+        share = mesh.position(rank, partial) + 1 if partial else 1
+        weight = share / sum(range(1, mesh.count(partial) + 1))
+        return evaluate(graph, [shard(array, start.reduced, mesh, rank) * np.float32(weight)])[0]
 
     parts = thread_ranks.run(mesh.size, program)
     assert parts[0].shape == local_shape(SHAPE, end)
@@ -82,7 +82,7 @@ def test_all_pairs(mesh: Mesh) -> None:
 
 
 @pytest.mark.parametrize("mesh", [Mesh((3,), ("x",)), Mesh((2, 2), ("x", "y")), Mesh((2, 3), ("x", "y"))], ids=str)
-def test_pending_values_are_settled(mesh: Mesh) -> None:
+def test_partial_values_are_reduced(mesh: Mesh) -> None:
     layouts = all_layouts(mesh)
     for start, end in itertools.product(layouts[:8], layouts):
         free = [a for a in mesh.names if a not in start.mesh_axes]
@@ -129,7 +129,7 @@ def test_bytes_are_those_of_the_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_refusals() -> None:
     mesh = Mesh((2,), ("x",))
-    with pytest.raises(ShapeError, match="nothing makes a value pending"):
+    with pytest.raises(ShapeError, match="nothing makes a value partial"):
         route(WHOLE, Sharding((), (("x", "max"),)), TYPE, mesh)
     with pytest.raises(ShapeError, match="uses a mesh axis twice"):
         Sharding((*part_of(mesh, 0, ("x",), 8), *part_of(mesh, 1, ("x",), 6)))

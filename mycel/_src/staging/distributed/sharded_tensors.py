@@ -86,7 +86,7 @@ def _of_ranks(tensor: Tensor, own: Held, into: np.ndarray[Any, Any] | None) -> n
     """
     part = buffers.to_array(own.piece, local_type(tensor._type, own.layout))
     made = np.empty(static(tensor._type), part.dtype) if into is None else into
-    if own.layout.pending:
+    if own.layout.partial:
         raise ShapeError(f"parts laid out as {own.layout} are no whole tensor yet")
     most = min(_MOST, max(_LEAST, made.nbytes // _SHARE)) // (own.mesh.size * part.itemsize)
     devices = own.mesh.devices

@@ -11,11 +11,11 @@ with all operands whole.
 
 The gradient of a loop takes the layouts of the loop, so that both have equal bodies on a rank and
 engines find that they belong together. Its cotangents are carried backwards by the same fixed
-point. What is added up over the rounds for fixed operands, as weights, may be pending: a sum of
-sums is settled once, behind the loop.
+point. What is added up over the rounds for fixed operands, as weights, may be partial: a sum of
+sums is reduced once, behind the loop.
 
 The branches of a condition take operands as they are and give results in one layout: parts that
-either gives, and what is pending in both alike.
+either gives, and what is partial in both alike.
 
 Every rank has to take the same way through graphs that exchange values. Tests and conditions are
 whole, and those that come of whole numbers alone are equal everywhere. Where floats decide, which
@@ -123,7 +123,7 @@ class Nested:
         """Return `graph` divided.
 
         `inputs` and `outputs` are layouts, None for any; `given` has the rest of the operands;
-        `loose` says of which outputs something may be left pending, none without it.
+        `loose` says of which outputs something may be left partial, none without it.
         """
         free = tuple(loose) if loose is not None else (False,) * len(graph.outputs)
         task = Task(graph, tuple(inputs), tuple(outputs), given.stable, given.data_axes, free)
@@ -200,8 +200,8 @@ class Nested:
         loose = (True,) * len(node.type)
         first = [self.divide(g, operands, inner, (None,) * len(node.type), loose) for g in graphs]
         layouts = tuple([_common(a, b) for a, b in zip(*[d.outputs for d in first])])
-        pending = [bool(s.pending) for s in layouts]
-        true, false = (self.divide(g, operands, inner, layouts, pending) for g in graphs)
+        partial = [bool(s.partial) for s in layouts]
+        true, false = (self.divide(g, operands, inner, layouts, partial) for g in graphs)
         messages = (*true.messages, *false.messages)
         agrees = bool(messages) and not sure and self.mesh.size > 1
         if agrees:
@@ -214,7 +214,7 @@ class _Turns:
     """A graph whose outputs replace inputs, round by round.
 
     The first `count` outputs replace the inputs from number `first` on; the others are added up,
-    in the layouts `sums`, and may be pending. `movable` are the inputs that can be had in another
+    in the layouts `sums`, and may be partial. `movable` are the inputs that can be had in another
     layout, and `types` those of the inputs.
     """
 
@@ -320,10 +320,10 @@ def _joined(layout: Sharding, other: Sharding) -> Sharding:
 
 def _common(one: Sharding, two: Sharding) -> Sharding:
     """Return the layout for what comes in either of two."""
-    pending = tuple([p for p in one.pending if p in two.pending]) if one.parts == two.parts else ()
-    busy = {a for a, _ in pending}
-    merged = _joined(one.settled, two.settled)
-    return Sharding(tuple([p for p in merged.parts if not busy & set(p.mesh_axes)]), pending)
+    partial = tuple([p for p in one.partial if p in two.partial]) if one.parts == two.parts else ()
+    busy = {a for a, _ in partial}
+    merged = _joined(one.reduced, two.reduced)
+    return Sharding(tuple([p for p in merged.parts if not busy & set(p.mesh_axes)]), partial)
 
 
 # What values come of.

@@ -136,7 +136,7 @@ def whole(parts: Sequence[Array], layout: Sharding, mesh: Mesh) -> Array:
 
     `parts` are in the order of `mesh.devices`, `layout` is the array's layout on `mesh`. Of ranks
     that have the same elements the first is believed. Raises ShapeError where parts are not as many
-    as devices, or the layout is pending.
+    as devices, or the layout is partial.
 
     >>> from mycel._src.compiler.transforms.partition import sharding
     >>> mesh = Mesh((2,), ("x",))
@@ -144,7 +144,7 @@ def whole(parts: Sequence[Array], layout: Sharding, mesh: Mesh) -> Array:
     >>> whole(parts, sharding(mesh, (5,), ("x",)), mesh).tolist()
     [0, 1, 2, 3, 4]
     """
-    if len(parts) != mesh.size or layout.pending:
+    if len(parts) != mesh.size or layout.partial:
         raise ShapeError(f"{len(parts)} parts laid out as {layout} are no whole array of {mesh.size} devices")
     shape = list(parts[0].shape)
     for part in layout.parts:

@@ -150,23 +150,23 @@ def divisions_of(node: Node, mesh: Mesh) -> list[Sharding]:
 def implied(node: Node, division: Sharding) -> tuple[list[Sharding], list[Sharding]]:
     """Return the layouts of a node's operands and results under a division.
 
-    What is pending in the division is so in the results, beside what the division itself leaves to
+    What is partial in the division is so in the results, beside what the division itself leaves to
     combine; the operands are given without it.
     """
     if not division.parts:
-        results = [Sharding((), division.pending) if division.pending else WHOLE] * len(result_types(node))
+        results = [Sharding((), division.partial) if division.partial else WHOLE] * len(result_types(node))
         return [WHOLE] * len(node.inputs), results
     factors = factors_at(node)
     divided = [(p, factors[p.axis]) for p in division.parts]
     operands = [_placed([(p, f.operands[k]) for p, f in divided]) for k in range(len(node.inputs))]
     results = []
     for k in range(len(result_types(node))):
-        pending = dict(division.pending)
+        partial = dict(division.partial)
         for p, f in divided:
             if f.results[k] is None and f.combine:
-                pending |= {a: f.combine for a in p.mesh_axes}
+                partial |= {a: f.combine for a in p.mesh_axes}
         placed = _placed([(p, f.results[k]) for p, f in divided])
-        results.append(Sharding(placed.parts, tuple(pending.items())) if pending else placed)
+        results.append(Sharding(placed.parts, tuple(partial.items())) if partial else placed)
     return operands, results
 
 

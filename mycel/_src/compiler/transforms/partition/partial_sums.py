@@ -1,9 +1,9 @@
 """Reorders additions so that partial sums of one kind are added before they are all-reduced.
 
 Where derivatives of several uses of a value meet, they are added one after the other, and a term
-that is not pending may come between two that are. Then each would be reduced by itself. A tree of
-additions that nobody else uses is written anew: the terms by what they have pending, in the order
-of the graph, first those with nothing pending.
+that is not partial may come between two that are. Then each would be reduced by itself. A tree of
+additions that nobody else uses is written anew: the terms by what they have partial, in the order
+of the graph, first those with nothing partial.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mycel._src.compiler.transforms.partition.tensor_sharding import WHOLE, Shar
 
 __all__ = ["adds_into", "regrouped", "taken_apart", "terms_beside"]
 
-Pending = tuple[tuple[str, str], ...]
+Partial = tuple[tuple[str, str], ...]
 Layout = Sharding | tuple[Sharding, ...]
 
 
@@ -27,10 +27,10 @@ def regrouped(
     graph: Graph, layouts: Mapping[Node, Layout], decided: Container[Node] = ()
 ) -> tuple[dict[Node, list[list[Node]]], int]:
     """Return the additions to be made in another order, as groups of terms by their root, and how
-    many times less values are settled by that.
+    many times less values are reduced by that.
 
-    `layouts` has the layout in which each value comes, with what is pending. An addition is named
-    where its terms in the present order are settled more often than there are kinds of them. Those
+    `layouts` has the layout in which each value comes, with what is partial. An addition is named
+    where its terms in the present order are reduced more often than there are kinds of them. Those
     that are `decided` stay as they are.
     """
     uses = use_counts(graph)
@@ -39,9 +39,9 @@ def regrouped(
         layout = layouts[node]
         return layout if isinstance(layout, Sharding) else WHOLE
 
-    def pending(node: Node) -> Pending:
-        # What several use is settled for all of them.
-        return layout_of(node).pending if uses[node] == 1 else ()
+    def partial(node: Node) -> Partial:
+        # What several use is reduced for all of them.
+        return layout_of(node).partial if uses[node] == 1 else ()
 
     inner, needless = _inner(graph), 0
     found: dict[Node, list[list[Node]]] = {}
@@ -49,13 +49,13 @@ def regrouped(
         if root.prim is not E.add or root in inner or root in decided or root.dtype.kind != "f":
             continue
         terms: list[Node] = []
-        settled = _collect(root, layout_of(root).pending, inner, terms, pending)
-        groups: dict[Pending, list[Node]] = {(): []}
+        reduced = _collect(root, layout_of(root).partial, inner, terms, partial)
+        groups: dict[Partial, list[Node]] = {(): []}
         for term in terms:
-            groups.setdefault(pending(term), []).append(term)
-        if settled > len(groups) - 1 and all(t.type == root.type for t in terms):
+            groups.setdefault(partial(term), []).append(term)
+        if reduced > len(groups) - 1 and all(t.type == root.type for t in terms):
             found[root] = [g for g in groups.values() if g]
-            needless += settled - len(groups) + 1
+            needless += reduced - len(groups) + 1
     return found, needless
 
 
@@ -96,19 +96,19 @@ def _inner(graph: Graph) -> set[Node]:
 
 
 def _collect(
-    node: Node, pending: Pending, inner: set[Node], terms: list[Node], pending_of: Callable[[Node], Pending]
+    node: Node, partial: Partial, inner: set[Node], terms: list[Node], partial_of: Callable[[Node], Partial]
 ) -> int:
-    """Put the terms of a sum into a list; return how many of its operands are settled in it.
+    """Put the terms of a sum into a list; return how many of its operands are reduced in it.
 
-    `node` is the sum, `pending` what is pending of it, `inner` are sums in it, and `terms` is the
-    list; `pending_of` says what is pending of an operand.
+    `node` is the sum, `partial` what is partial of it, `inner` are sums in it, and `terms` is the
+    list; `partial_of` says what is partial of an operand.
     """
-    settled = 0
+    reduced = 0
     for value in node.inputs:
-        own = pending_of(value)
-        settled += bool(own) and own != pending
+        own = partial_of(value)
+        reduced += bool(own) and own != partial
         if value in inner:
-            settled += _collect(value, own, inner, terms, pending_of)
+            reduced += _collect(value, own, inner, terms, partial_of)
         else:
             terms.append(value)
-    return settled
+    return reduced

@@ -46,7 +46,7 @@ class Task:
 
     `inputs` has the layout of each input, `outputs` that asked of each output, None for any.
     `stable` says which inputs are made of parameters alone, `data_axes` are the mesh axes that
-    divide data. Where `loose` is true of an output, what is pending stays so.
+    divide data. Where `loose` is true of an output, what is partial stays so.
     """
 
     graph: Graph

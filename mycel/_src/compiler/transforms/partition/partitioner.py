@@ -108,7 +108,7 @@ def partition(
 
     `inputs` has the layout of each input; None leaves it open, and it is whole or divided as its
     first user has it. `outputs` has what is asked of each output; None is as it comes, with nothing
-    pending. `tied` maps outputs to inputs whose layouts they must have, as a parameter's new value
+    partial. `tied` maps outputs to inputs whose layouts they must have, as a parameter's new value
     has that of the parameter. `plan` has the divisions (layouts over factors) of nodes for which
     they are decided. Collectives that do not depend on each other are joined as `fusing` says.
     Inputs with the numbers `again` are gathered for the backward pass once more instead of kept.
@@ -116,7 +116,7 @@ def partition(
     them, or "" for none.
 
     Raises ShapeError for symbolic sizes, for layouts that are not as many as inputs and outputs or
-    do not fit them, for inputs that are pending, and for divisions of nodes that cannot have them
+    do not fit them, for inputs that are partial, and for divisions of nodes that cannot have them
     or are not in the graph.
 
     >>> from mycel._src.foundation.dtype import float32
@@ -138,8 +138,8 @@ def partition(
             f"not {len(inputs)} and {len(outputs)}"
         )
     check_static(graph)
-    if any(layout is not None and layout.pending for layout in inputs):
-        raise ShapeError(f"partition: inputs cannot be pending, as one of {', '.join(map(str, inputs))} is")
+    if any(layout is not None and layout.partial for layout in inputs):
+        raise ShapeError(f"partition: inputs cannot be partial, as one of {', '.join(map(str, inputs))} is")
     for kind, nodes, given in (("input", graph.inputs, inputs), ("output", graph.outputs, outputs)):
         for k, (node, layout) in enumerate(zip(nodes, given)):
             if layout is not None and layout.parts:
@@ -173,7 +173,7 @@ def _divided(problem: Problem, asked: _Asked, again: Collection[int] = (), loose
     """Return the graph of a rank, with messages as `asked`.
 
     Inputs with the numbers `again` are gathered twice. `loose` says of which outputs of the
-    `problem` something may stay pending.
+    `problem` something may stay partial.
     """
     graph, left = problem.graph, math.inf
     while True:
@@ -304,16 +304,16 @@ def _operands(node: Node) -> tuple[Node, ...]:
     return x, token
 
 
-def _left_pending(end: Sharding, native: Sharding, type: object) -> Sharding:
-    """Return a layout with the sums that a value of this `type` may leave pending.
+def _left_partial(end: Sharding, native: Sharding, type: object) -> Sharding:
+    """Return a layout with the sums that a value of this `type` may leave partial.
 
-    `end` has the parts, `native` what is pending.
+    `end` has the parts, `native` what is partial.
     """
     if not isinstance(type, TensorType) or type.dtype.kind not in "fc":
-        return end.settled
-    if any(op != "sum" for _, op in native.pending):
-        return end.settled
-    return Sharding(end.parts, tuple([(a, op) for a, op in native.pending if a not in end.mesh_axes]))
+        return end.reduced
+    if any(op != "sum" for _, op in native.partial):
+        return end.reduced
+    return Sharding(end.parts, tuple([(a, op) for a, op in native.partial if a not in end.mesh_axes]))
 
 
 def _element(x: Node) -> Node:
@@ -383,7 +383,7 @@ class _Maker:
         """Return the rank's graph.
 
         `outputs` has the layouts asked for, `tied` the inputs by the outputs that are laid out as
-        they are; where `loose` is true of an output, what is pending stays so.
+        they are; where `loose` is true of an output, what is partial stays so.
         """
         layouts = []
         inputs = []
@@ -405,11 +405,11 @@ class _Maker:
         for k, node in enumerate(self.graph.outputs):
             end = outputs[k]
             if end is None:
-                end = layouts[tied[k]] if k in tied else self.choice.settled.get(node, self.native(node).settled)
-                if k < len(loose) and loose[k] and node not in self.choice.settled:
+                end = layouts[tied[k]] if k in tied else self.choice.reduced.get(node, self.native(node).reduced)
+                if k < len(loose) and loose[k] and node not in self.choice.reduced:
                     end = self.native(node)
             if k < len(loose) and loose[k]:
-                end = _left_pending(end, self.native(node), node.type)
+                end = _left_partial(end, self.native(node), node.type)
             ends.append(end)
             with at(node.where):
                 results.append(self.get(node, end, node.where))
@@ -445,7 +445,7 @@ class _Maker:
                 operands.append(_element(next(iter(self.found[value].values()))))
                 continue
             if k in self.choice.flows[node]:
-                layout = Sharding(layout.parts, division.pending)
+                layout = Sharding(layout.parts, division.partial)
             operands.append(self.get(value, layout, node.where))
         made: Local = local_outputs(node, division, operands, self.mesh)
         if isinstance(node.type, tuple):
@@ -472,14 +472,14 @@ class _Maker:
         native = self.native(value)
         if layout in found:
             return found[layout]
-        if native.pending and not layout.pending and self.uses[value] > 1:
-            settled = self.choice.settled[value]
-            if settled not in found:
-                self.move(value, native, route(native, settled, value.type, self.mesh), user)
+        if native.partial and not layout.partial and self.uses[value] > 1:
+            reduced = self.choice.reduced[value]
+            if reduced not in found:
+                self.move(value, native, route(native, reduced, value.type, self.mesh), user)
             if layout in found:
                 return found[layout]
         start, moves = self.way(value, layout)
-        behind = None if native.pending or not _sent(moves) else _behind_view(value, layout)
+        behind = None if native.partial or not _sent(moves) else _behind_view(value, layout)
         if behind is not None:
             base, wanted, division = behind
             if wanted in self.found[base] or _sent(self.way(base, wanted)[1]) <= _sent(moves):
@@ -494,9 +494,9 @@ class _Maker:
     def way(self, value: Node, layout: Sharding) -> tuple[Sharding, list[Move]]:
         """Return the layout from which a value gets into another with the fewest bytes, and how."""
         found = self.found[value]
-        wanted = set(layout.pending)
-        starts = [s for s in found if s.pending and wanted and wanted <= set(s.pending)]
-        starts = starts or [s for s in found if not s.pending] or list(found)
+        wanted = set(layout.partial)
+        starts = [s for s in found if s.partial and wanted and wanted <= set(s.partial)]
+        starts = starts or [s for s in found if not s.partial] or list(found)
         ways = [(s, route(s, layout, value.type, self.mesh)) for s in starts]
         return min(ways, key=lambda w: _sent(w[1]))
 

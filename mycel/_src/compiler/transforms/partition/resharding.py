@@ -3,7 +3,7 @@
 `route` finds the moves, `apply` makes their nodes. The order keeps arrays small: first what is
 sliced without sending anything, then reduce-scatters, exchanges (all-to-all), all-reduces, and the
 gathers last; what did not fit beside a part that had to go is sliced at the end. A value becomes a
-sum that is pending by a *mask*: it stays on the first ranks, and is zero on the others. Bytes are
+sum that is partial by a *mask*: it stays on the first ranks, and is zero on the others. Bytes are
 those of rings: of n ranks each sends (n-1)/n of what a gather gives, of what a scatter or an
 exchange takes, and twice that for an all-reduce.
 
@@ -55,7 +55,7 @@ class Move:
 def route(start: Sharding, end: Sharding, type: TensorType, mesh: Mesh) -> list[Move]:
     """Return the moves that bring a tensor of `type` from the layout `start` to `end`.
 
-    `type` is that of the whole tensor. `end` may leave pending what is pending in `start`, and sums
+    `type` is that of the whole tensor. `end` may leave partial what is partial in `start`, and sums
     besides. Raises ShapeError where it asks for more than that.
 
     >>> from mycel._src.foundation.dtype import float32
@@ -66,9 +66,9 @@ def route(start: Sharding, end: Sharding, type: TensorType, mesh: Mesh) -> list[
     >>> [(m.kind, m.sent) for m in route(rows, columns, tensor_type((8, 8), float32), mesh)]
     [('all_to_all', 48.0)]
     """
-    new = sorted(set(end.pending) - set(start.pending))
+    new = sorted(set(end.partial) - set(start.partial))
     if any(op != "sum" for _, op in new) or (new and type.dtype.kind not in "fc"):
-        raise ShapeError(f"a tensor laid out as {start} cannot become {end}: nothing makes a value pending so")
+        raise ShapeError(f"a tensor laid out as {start} cannot become {end}: nothing makes a value partial so")
     way = _Route(start, end, type, mesh)
     way.slice()
     way.scatter()
@@ -122,15 +122,15 @@ class _Route:
     def slice(self) -> None:
         for q in self.missing():
             if self.now.fits(q):
-                after = Sharding((*self.now.parts, q), self.now.pending)
+                after = Sharding((*self.now.parts, q), self.now.partial)
                 self.step("slice", after, q.mesh_axes, after, new=(q,))
 
     def scatter(self) -> None:
         for q in self.missing():
-            pending = dict(self.now.pending)
-            ops = {pending.get(a, "") for a in q.mesh_axes}
-            kept = {a for a, _ in self.end.pending}
-            left = tuple((a, op) for a, op in self.now.pending if a not in q.mesh_axes)
+            partial = dict(self.now.partial)
+            ops = {partial.get(a, "") for a in q.mesh_axes}
+            kept = {a for a, _ in self.end.partial}
+            left = tuple((a, op) for a, op in self.now.partial if a not in q.mesh_axes)
             if len(ops) == 1 and "" not in ops and not kept & set(q.mesh_axes):
                 if Sharding(self.now.parts, left).fits(q):
                     after = Sharding((*self.now.parts, q), left)
@@ -138,23 +138,23 @@ class _Route:
 
     def exchange(self) -> None:
         for p in self.stale():
-            base = Sharding(tuple(r for r in self.now.parts if r != p), self.now.pending)
+            base = Sharding(tuple(r for r in self.now.parts if r != p), self.now.partial)
             for q in self.missing():
                 if q.mesh_axes == p.mesh_axes and base.fits(q) and _nested(p, q):
-                    after = Sharding((*base.parts, q), base.pending)
+                    after = Sharding((*base.parts, q), base.partial)
                     self.step("all_to_all", after, q.mesh_axes, self.now, gone=(p,), new=(q,), padded=(q,))
                     break
                 if q.count == p.count and q.is_even and p.is_even and _same_place(p, q) and base.fits(q):
-                    if not set(q.mesh_axes) & {*self.now.mesh_axes, *(a for a, _ in self.now.pending)}:
-                        after = Sharding((*base.parts, q), base.pending)
+                    if not set(q.mesh_axes) & {*self.now.mesh_axes, *(a for a, _ in self.now.partial)}:
+                        after = Sharding((*base.parts, q), base.partial)
                         self.step("permute", after, p.mesh_axes + q.mesh_axes, self.now, gone=(p,), new=(q,))
                         break
 
     def reduce(self) -> None:
-        todo = [(a, op) for a, op in self.now.pending if (a, op) not in self.end.pending]
+        todo = [(a, op) for a, op in self.now.partial if (a, op) not in self.end.partial]
         for op in sorted({op for _, op in todo}):
             axes = tuple(a for a in self.mesh.names if (a, op) in todo)
-            after = Sharding(self.now.parts, tuple(x for x in self.now.pending if x[0] not in axes))
+            after = Sharding(self.now.parts, tuple(x for x in self.now.partial if x[0] not in axes))
             self.step("all_reduce", after, axes, self.now, op=op)
 
     def gather(self) -> None:
@@ -166,7 +166,7 @@ class _Route:
                     axes, count = joined.mesh_axes + p.mesh_axes, joined.count * p.count
                     joined = Part(p.axis, joined.before, count, p.after, axes, count)
                     gone.append(p)
-            after = Sharding(tuple(p for p in self.now.parts if p not in gone), self.now.pending)
+            after = Sharding(tuple(p for p in self.now.parts if p not in gone), self.now.partial)
             self.step("all_gather", after, joined.mesh_axes, after, gone=(joined,), padded=(joined,))
 
     def mask(self, mesh_axes: tuple[str, ...]) -> None:

@@ -8,18 +8,18 @@ before that: along a mesh axis that divides data, which are inputs that no outpu
 made of parameters alone give way. So weights that are stored divided are gathered where a batch
 meets them, as small as that batch may be.
 
-A sum that is pending flows on through nodes that are linear in it and do not make it larger, while
-nobody else uses it; paddings may, where they put the parts of a tensor together. Then it is settled
+A sum that is partial flows on through nodes that are linear in it and do not make it larger, while
+nobody else uses it; paddings may, where they put the parts of a tensor together. Then it is reduced
 once for all users: scattered where a user wants it divided along these mesh axes, reduced for
 everyone else.
 
 What users want is found by a first run without wishes, and one pass backwards over its result: a
 user wants each operand as its own division implies it, and where nothing divides the user, as its
-users want its result. The second run hears the wishes: they decide how pending values are settled,
+users want its result. The second run hears the wishes: they decide how partial values are reduced,
 and divide what no operand divides, as random numbers or updates of weights, if all users agree.
 
-Additions by index into a pending value are taken apart from it, so that both are added up while
-they are pending. Softmax and moments that have an operand divided along what they combine are
+Additions by index into a partial value are taken apart from it, so that both are added up while
+they are partial. Softmax and moments that have an operand divided along what they combine are
 opened to simpler primitives, whose reductions can be combined; of other nodes an operand that is
 divided where they have no factor is gathered. Calls of graphs are replaced by what the graphs do.
 The graphs of loops and conditions are divided by themselves (`nested`), from the layouts that their
@@ -71,14 +71,14 @@ MOST_CANDIDATES = 64
 class Choice:
     """The layouts of all values and the divisions of all nodes of a graph.
 
-    `layouts` has that in which a node gives its value, with what is pending; `settled` that in
+    `layouts` has that in which a node gives its value, with what is partial; `reduced` that in
     which users other than linear ones find it. `opened` are nodes that had better be opened;
     `inside` has the nodes that hold graphs, and how these are divided.
     """
 
     def __init__(self) -> None:
         self.layouts: dict[Node, Layout] = {}
-        self.settled: dict[Node, Sharding] = {}
+        self.reduced: dict[Node, Sharding] = {}
         self.divisions: dict[Node, Sharding] = {}
         self.flows: dict[Node, tuple[int, ...]] = {}
         self.opened: list[Node] = []
@@ -159,24 +159,24 @@ class _Chooser:
             self.visit(node)
         for node in self.graph.outputs:
             if self.uses[node] > 1:
-                self.settle(node)
+                self.reduce(node)
         return self.result
 
-    def settle(self, value: Node) -> Sharding:
-        """Return the layout in which a value is found by those that cannot have it pending."""
+    def reduce(self, value: Node) -> Sharding:
+        """Return the layout in which a value is found by those that cannot have it partial."""
         layout = self.result.layouts[value]
         assert isinstance(layout, Sharding)
-        if not layout.pending:
+        if not layout.partial:
             return layout
-        found = self.result.settled.get(value)
+        found = self.result.reduced.get(value)
         if found is None:
-            found = layout.settled
-            pending = {a for a, _ in layout.pending}
+            found = layout.reduced
+            partial = {a for a, _ in layout.partial}
             for axis in self.mesh.names:
                 wish = self.wishes.get(value, {}).get(axis)
-                if axis in pending and wish is not None and pending >= set(wish[0].mesh_axes) and found.fits(wish[0]):
+                if axis in partial and wish is not None and partial >= set(wish[0].mesh_axes) and found.fits(wish[0]):
                     found = Sharding((*found.parts, wish[0]))
-            self.result.settled[value] = found
+            self.result.reduced[value] = found
         return found
 
     def visit(self, node: Node) -> None:
@@ -201,18 +201,18 @@ class _Chooser:
         if node in self.plan:
             division = self.plan[node]
             need_division(node, division, self.mesh)
-            if division.pending:
-                flows = flowing(node, [k for k, v in enumerate(node.inputs) if self.pending(v)])
-                if not flows or any(op != "sum" for _, op in division.pending):
-                    raise ShapeError(f"{node.op}: what is pending in {division} is no sum that it can leave so")
+            if division.partial:
+                flows = flowing(node, [k for k, v in enumerate(node.inputs) if self.partial(v)])
+                if not flows or any(op != "sum" for _, op in division.partial):
+                    raise ShapeError(f"{node.op}: what is partial in {division} is no sum that it can leave so")
         else:
             division = self.divide(node, factors)
             flows = self.flow(node, division)
             if flows:
-                division = Sharding(division.parts, self.pending(node.inputs[flows[0]]))
+                division = Sharding(division.parts, self.partial(node.inputs[flows[0]]))
         for k, value in enumerate(node.inputs):
-            if self.pending(value) and k not in flows and self.uses[value] > 1:
-                self.settle(value)
+            if self.partial(value) and k not in flows and self.uses[value] > 1:
+                self.reduce(value)
         operands, results = implied(node, division)
         self.use(node, operands)
         made.divisions[node], made.flows[node] = division, flows
@@ -232,8 +232,8 @@ class _Chooser:
         """Divide the graphs that a node holds."""
         made = self.result
         for value in node.inputs:
-            if self.pending(value) and self.uses[value] > 1:
-                self.settle(value)
+            if self.partial(value) and self.uses[value] > 1:
+                self.reduce(value)
         layouts = [self.seen(v) for v in node.inputs]
         stable = [v in self.parameters for v in node.inputs]
         inside = self.nested.of(node, layouts, stable, frozenset(self.data_axes))
@@ -264,8 +264,8 @@ class _Chooser:
                     claims[claim] = claims.get(claim, False) or value not in self.parameters
                 else:
                     lost = True
-        into_pending = adds_into(node) and bool(self.pending(node.inputs[0]))
-        if (lost and node.prim in OPENED) or into_pending or (node.prim in CALLS and not calls_itself(node)):
+        into_partial = adds_into(node) and bool(self.partial(node.inputs[0]))
+        if (lost and node.prim in OPENED) or into_partial or (node.prim in CALLS and not calls_itself(node)):
             self.result.opened.append(node)
         soft = self.asked(node, factors)
         found = [self.extended(node, factors, c, soft) for c in self.candidates(node, factors, self.firm(claims))]
@@ -277,12 +277,12 @@ class _Chooser:
         return [c for c, data in claims.items() if data or not contested & set(c.mesh_axes)]
 
     def seen(self, value: Node) -> Sharding:
-        """Return the layout of a value as far as it is divided, settled or not."""
+        """Return the layout of a value as far as it is divided, reduced or not."""
         layout = self.result.layouts[value]
         assert isinstance(layout, Sharding)
-        if not layout.pending or (self.uses[value] == 1 and value not in self.result.settled):
-            return layout.settled
-        return self.settle(value)
+        if not layout.partial or (self.uses[value] == 1 and value not in self.result.reduced):
+            return layout.reduced
+        return self.reduce(value)
 
     def candidates(self, node: Node, factors: Sequence[Factor], claims: list[Part]) -> list[Sharding]:
         """Return the largest sets of claims that agree, in the order of the claims."""
@@ -316,25 +316,25 @@ class _Chooser:
         if isinstance(node.type, tuple) or not factors:
             return []
         result = []
-        pending = {a for v in node.inputs for a, _ in self.pending(v)}
+        partial = {a for v in node.inputs for a, _ in self.partial(v)}
         for axis in self.mesh.names:
             wish = self.wishes.get(node, {}).get(axis)
-            if wish is not None and (wish[1] or axis in pending):
+            if wish is not None and (wish[1] or axis in partial):
                 claim = factor_part(wish[0], factors, [f.results[0] for f in factors])
                 if claim is not None and claim not in result:
                     result.append(claim)
         return result
 
-    def pending(self, value: Node) -> tuple[tuple[str, str], ...]:
+    def partial(self, value: Node) -> tuple[tuple[str, str], ...]:
         layout = self.result.layouts[value]
-        return layout.pending if isinstance(layout, Sharding) else ()
+        return layout.partial if isinstance(layout, Sharding) else ()
 
     def extended(
         self, node: Node, factors: Sequence[Factor], division: Sharding, claims: Iterable[Part], flows: bool = True
     ) -> Sharding:
         """Return a `division` of a `node` with those of `claims` that can be added, in order.
 
-        `factors` are those of the node. With `flows` none is added where something pending would
+        `factors` are those of the node. With `flows` none is added where something partial would
         otherwise flow on.
         """
         for claim in claims:
@@ -363,37 +363,37 @@ class _Chooser:
         return total
 
     def afterwards(self, node: Node, layout: Sharding, type: TensorType) -> float:
-        """Return the bytes by which a result gets to where users wish it, at least settled."""
-        end = layout.settled
+        """Return the bytes by which a result gets to where users wish it, at least reduced."""
+        end = layout.reduced
         for axis in self.mesh.names:
             wish = self.wishes.get(node, {}).get(axis)
             if wish is not None and end.fits(wish[0]):
                 end = Sharding((*end.parts, wish[0]))
             elif wish is not None and wish[1] and end.without((axis,)).fits(wish[0]):
                 end = Sharding((*end.without((axis,)).parts, wish[0]))
-        settled = sum(m.sent for m in route(layout, end, type, self.mesh))
-        return settled + elements(static(type), layout) * type.dtype.itemsize * BYTES_PER_BYTE
+        reduced = sum(m.sent for m in route(layout, end, type, self.mesh))
+        return reduced + elements(static(type), layout) * type.dtype.itemsize * BYTES_PER_BYTE
 
-    # Pending sums that flow on.
+    # Partial sums that flow on.
 
     def flow(self, node: Node, division: Sharding) -> tuple[int, ...]:
-        """Return the operands that stay pending, empty where none does."""
+        """Return the operands that stay partial, empty where none does."""
         prim, made = node.prim, self.result
-        found = [k for k, v in enumerate(node.inputs) if self.pending(v)]
+        found = [k for k, v in enumerate(node.inputs) if self.partial(v)]
         if not found or prim is None or isinstance(node.type, tuple) or node.type.dtype.kind not in "fc":
             return ()
-        pending = self.pending(node.inputs[found[0]])
-        axes = {a for a, _ in pending}
-        if any(op != "sum" for _, op in pending) or axes & set(division.mesh_axes):
+        partial = self.partial(node.inputs[found[0]])
+        axes = {a for a, _ in partial}
+        if any(op != "sum" for _, op in partial) or axes & set(division.mesh_axes):
             return ()
         for k in found:
             value = node.inputs[k]
-            if self.pending(value) != pending or self.uses[value] != 1 or value in made.settled:
+            if self.partial(value) != partial or self.uses[value] != 1 or value in made.reduced:
                 return ()
         if not _is_linear(node, found) or _uses_twice(node):
             return ()
         _, results = implied(node, division)
-        if results[0].pending:
+        if results[0].partial:
             return ()
         size = elements(node.type.shape, results[0]) * node.type.dtype.itemsize
         room = 0
@@ -420,16 +420,16 @@ def _uses_twice(node: Node) -> bool:
     return len(set(node.inputs)) != len(node.inputs)
 
 
-def flowing(node: Node, pending: Sequence[int] = ()) -> tuple[int, ...]:
-    """Return the operands in which a node is linear together, so that sums of them may be pending.
+def flowing(node: Node, partial: Sequence[int] = ()) -> tuple[int, ...]:
+    """Return the operands in which a node is linear together, so that sums of them may be partial.
 
-    Of a product it is one, of those in `pending` if there are any. Empty where there is none.
+    Of a product it is one, of those in `partial` if there are any. Empty where there is none.
     """
     if node.prim is None or isinstance(node.type, tuple) or node.type.dtype.kind not in "fc" or _uses_twice(node):
         return ()
     if node.prim in (E.mul, E.div):
         sides = (0, 1) if node.prim is E.mul else (0,)
-        return tuple(([k for k in pending if k in sides] or [0])[:1])
+        return tuple(([k for k in partial if k in sides] or [0])[:1])
     found = tuple([k for k, v in enumerate(node.inputs) if v.dtype.kind in "fc" and not _is_zero(v)])
     return found if _is_linear(node, found) else ()
 
@@ -488,7 +488,7 @@ def _ask_operands(node: Node, mesh: Mesh, first: Choice, own: Wishes, say: objec
                 say(value, axis, None if part is None else (part, True))  # type: ignore[operator]
         return
     factors = factors_at(node)
-    division, sure = first.divisions[node].settled, {}
+    division, sure = first.divisions[node].reduced, {}
     for axis in mesh.names:
         wish = own.get(axis)
         if part_along(division, axis) is None and wish is not None and not isinstance(node.type, tuple):

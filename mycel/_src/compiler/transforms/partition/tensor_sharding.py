@@ -11,7 +11,7 @@ Parts that divide evenly have one form: each mesh axis has a part of its own, wh
 number of ranks along it. So equal layouts are equal values. The same records say how the *factors*
 of a node are divided: then the axes are the numbers of the factors.
 
-A value is `pending` along mesh axes where the whole is still to be made of the ranks' values, by
+A value is `partial` along mesh axes where the whole is still to be made of the ranks' values, by
 the operation that stands with the axis.
 """
 
@@ -61,10 +61,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Sharding:
-    """How a tensor is laid out: its divided `parts`, in order, and what is `pending`.
+    """How a tensor is laid out: its divided `parts`, in order, and what is `partial`.
 
     `mesh_axes` are those along which it is divided.
-    `pending` has pairs of a mesh axis and an operation (sum, max, min, prod, any, all), in order.
+    `partial` has pairs of a mesh axis and an operation (sum, max, min, prod, any, all), in order.
     Raises ShapeError where two parts overlap or a mesh axis is used twice.
 
     >>> mesh = Mesh((2, 2), ("dp", "tp"))
@@ -74,20 +74,20 @@ class Sharding:
     """
 
     parts: tuple[Part, ...] = ()
-    pending: tuple[tuple[str, str], ...] = ()
+    partial: tuple[tuple[str, str], ...] = ()
     mesh_axes: tuple[str, ...] = field(init=False, repr=False, compare=False, default=())
 
     def __post_init__(self) -> None:
-        if not self.pending and len(self.parts) < 2:
+        if not self.partial and len(self.parts) < 2:
             # Nothing to put in order, and nothing that could overlap.
             names = self.parts[0].mesh_axes if self.parts else ()
             if len(names) < 2:
                 object.__setattr__(self, "mesh_axes", names)
                 return
         object.__setattr__(self, "parts", tuple(sorted(self.parts)))
-        object.__setattr__(self, "pending", tuple(sorted(self.pending)))
+        object.__setattr__(self, "partial", tuple(sorted(self.partial)))
         object.__setattr__(self, "mesh_axes", tuple([a for p in self.parts for a in p.mesh_axes]))
-        used = [*self.mesh_axes, *(a for a, _ in self.pending)]
+        used = [*self.mesh_axes, *(a for a, _ in self.partial)]
         if len(set(used)) != len(used):
             raise ShapeError(f"the layout {self} uses a mesh axis twice")
         for one, two in zip(self.parts, self.parts[1:]):
@@ -96,7 +96,7 @@ class Sharding:
 
     @property
     def is_whole(self) -> bool:
-        return not self.parts and not self.pending
+        return not self.parts and not self.partial
 
     @property
     def is_even(self) -> bool:
@@ -104,18 +104,18 @@ class Sharding:
         return all(p.is_even for p in self.parts)
 
     @property
-    def settled(self) -> Sharding:
-        """The same parts, with nothing pending."""
-        return Sharding(self.parts) if self.pending else self
+    def reduced(self) -> Sharding:
+        """The same parts, with nothing partial."""
+        return Sharding(self.parts) if self.partial else self
 
     def without(self, mesh_axes: Iterable[str]) -> Sharding:
         """Return the layout without the parts that use any of `mesh_axes`."""
         gone = set(mesh_axes)
-        return Sharding(tuple(p for p in self.parts if not gone & set(p.mesh_axes)), self.pending)
+        return Sharding(tuple(p for p in self.parts if not gone & set(p.mesh_axes)), self.partial)
 
     def fits(self, part: Part) -> bool:
         """Return whether `part` can be added."""
-        if set(part.mesh_axes) & {*self.mesh_axes, *(a for a, _ in self.pending)}:
+        if set(part.mesh_axes) & {*self.mesh_axes, *(a for a, _ in self.partial)}:
             return False
         for p in self.parts:
             if p.axis == part.axis:
@@ -125,7 +125,7 @@ class Sharding:
         return True
 
     def __str__(self) -> str:
-        words = [str(p) for p in self.parts] + [f"{op}({axis})" for axis, op in self.pending]
+        words = [str(p) for p in self.parts] + [f"{op}({axis})" for axis, op in self.partial]
         return " ".join(words) or "whole"
 
 
