@@ -63,7 +63,7 @@ def gathered_again(graph: Graph, inputs: Collection[Node]) -> tuple[Graph, list[
     twice = [
         n for late, t in zip(found, tokens) if t is not None for n in late.path if n.prim is collectives.all_gather
     ]
-    return _Copy(graph, found, tokens).made(), twice
+    return _Copy(graph, found, tokens, sorted(graph.nodes, key=level.__getitem__)).made(), twice
 
 
 def _late(graph: Graph, root: Node, level: dict[Node, int], users: dict[Node, list[Node]]) -> _Late | None:
@@ -104,10 +104,16 @@ def _is_of_path(node: Node) -> bool:
 
 
 class _Copy:
-    """A graph made anew, in which late users have paths of their own."""
+    """A graph made anew, in which late users have paths of their own.
 
-    def __init__(self, graph: Graph, found: Sequence[_Late], tokens: Sequence[Node | None]) -> None:
-        self.graph, self.found, self.tokens = graph, found, tokens
+    `nodes` are those of the graph by their levels: tokens come before the late users behind them,
+    which need not depend on them.
+    """
+
+    def __init__(
+        self, graph: Graph, found: Sequence[_Late], tokens: Sequence[Node | None], nodes: Sequence[Node]
+    ) -> None:
+        self.graph, self.found, self.tokens, self.nodes = graph, found, tokens, nodes
         self.image: dict[Node, Node] = {n: n for n in graph.inputs}
         # The paths by late user, and the images of their nodes.
         self.late: dict[Node, list[int]] = {}
@@ -118,7 +124,7 @@ class _Copy:
 
     def made(self) -> Graph:
         """Return the graph."""
-        for node in self.graph.nodes:
+        for node in self.nodes:
             if node.prim is None:
                 self.image[node] = node
                 continue
