@@ -247,6 +247,8 @@ def test_a_product_whose_sum_is_scattered() -> None:
         account = ms.explain(net, ones(64, 64), ones(64, 64), parallel=True)
         assert found["Default/ReLU-op1"] in ([[8, 1]], [[4, 2]])
         assert "reduce_scatter" in str(account.communication), account.communication
+        found = ms.estimate(net, ones(64, 64), ones(64, 64), parallel=True)
+        assert found.total == account.memory[0].total
 
 
 def test_a_training_step_of_layers() -> None:

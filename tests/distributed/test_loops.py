@@ -73,7 +73,7 @@ def test_loops_are_trained_as_on_one_device(count: int) -> None:
         np.testing.assert_allclose(found, losses, rtol=1e-5)
         for a, b in zip(own, values):
             np.testing.assert_allclose(a, b, atol=5e-5)
-    _, graph = ranks[0][2].planned(*[ms.Tensor(v) for v in (SEQUENCE, np.int64(TIMES), np.float32(0.5))])
+    graph = ranks[0][2].planned(*[ms.Tensor(v) for v in (SEQUENCE, np.int64(TIMES), np.float32(0.5))]).graph
     loops = [n for n in graph.nodes if n.prim is while_loop]
     rows = -(-BATCH // count)
     assert len(loops) == 2 and all((rows, WIDTH) in [i.shape for i in n.inputs] for n in loops)

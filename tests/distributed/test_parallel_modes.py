@@ -189,7 +189,7 @@ def test_strategies_reach_into_loops_and_regions(looped: bool) -> None:
             net = Inside(looped)
             step = ms.jit(lambda x, n: ms.value_and_grad(lambda x: (net(x, n) ** 2).sum(), None, [net.w])(x))
         value, (slope,) = step(*given)
-        _, graph = distributed(step, current()).planned(*given)
+        graph = distributed(step, current()).planned(*given).graph
         widths = {n.shape[1] for n in all_nodes(graph) if n.prim is matmul and n.inputs[0].shape == (12, 8)}
         return float(value), slope.asnumpy(), widths
 

@@ -147,7 +147,7 @@ def predicted(step: Distributed, batches: list[list[Any]]) -> list[Communication
     known: dict[Any, Communication] = {}
     for shapes, batch in [(tuple([t.shape for t in batch]), batch) for batch in batches]:
         if shapes not in known:
-            known[shapes] = Communication(step.divided(*batch).graph, rank=rank)
+            known[shapes] = Communication(step.divided(*batch).of_rank().graph, rank=rank)
     return [known[tuple([t.shape for t in batch])] for batch in batches]
 
 

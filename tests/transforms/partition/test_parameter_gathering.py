@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,14 +30,30 @@ MESH = Mesh((2,), ("data",))
 WEIGHT = SIZE * SIZE * 4
 
 
-def step(again: Any = False, marked: bool = False) -> tuple[Any, ms.Tensor, nn.Cell]:
-    """A training step with all parameters divided, its batch, and its network."""
+class Attention(nn.Cell):
+    """Products of one value beside each other, of unlike lengths of the ways behind them."""
+
+    def __init__(self, made: Callable[[], nn.Cell]) -> None:
+        super().__init__()
+        self.q, self.k, self.v, self.out = made(), made(), made(), made()
+
+    def construct(self, x: ms.Tensor) -> ms.Tensor:
+        weights = ops.softmax(ops.matmul(self.q(x), self.k(x).T) / SIZE**0.5, -1)
+        return x + self.out(ops.matmul(weights, self.v(x)))
+
+
+def step(again: Any = False, marked: bool = False, attends: bool = False) -> tuple[Any, ms.Tensor, nn.Cell]:
+    """A training step with all parameters divided, its batch, and its network: of dense layers, or
+    of those of attention.
+    """
     random = np.random.default_rng(0)
-    cells = []
-    for _ in range(LAYERS):
+
+    def dense() -> nn.Cell:
         weight = ms.Tensor((random.normal(size=(SIZE, SIZE)) / SIZE**0.5).astype("f4"))
-        cells += [nn.Dense(SIZE, SIZE, weight_init=weight, has_bias=False), nn.Tanh()]
-    net = nn.SequentialCell(*cells)
+        return nn.Dense(SIZE, SIZE, weight_init=weight, has_bias=False)
+
+    cells = [f() for _ in range(LAYERS) for f in (dense, nn.Tanh)]
+    net = nn.SequentialCell(*[Attention(dense) for _ in range(LAYERS // 2)] if attends else cells)
     for parameter in net.get_parameters():
         parameter.parallel_optimizer_comm_recompute = marked
     update = nn.Momentum(net.trainable_params(), 0.1, 0.9)
@@ -56,8 +73,8 @@ def step(again: Any = False, marked: bool = False) -> tuple[Any, ms.Tensor, nn.C
 def planned(*args: Any) -> tuple[Graph, dict[int, int]]:
     """The graph of a rank, and the inputs that its outputs replace."""
     made, x, _ = step(*args)
-    version, graph = made.planned(x)
-    return graph, version.aliases
+    found = made.planned(x)
+    return found.graph, found.aliases
 
 
 def gathers(graph: Graph) -> int:
@@ -71,6 +88,29 @@ def test_the_memory_of_a_rank_holds_few_gathered_weights() -> None:
     assert gathers(again[0]) == 2 * LAYERS - 2
     before, after = (footprint(*g).arena for g in (kept, again))
     assert before >= LAYERS * WEIGHT and after <= 6 * WEIGHT < 0.75 * before
+
+
+def test_products_beside_each_other_are_gathered_again() -> None:
+    kept, again = planned(False, False, True), planned(True, False, True)
+    # The last two of the last layer are used by both passes at once.
+    assert gathers(kept[0]) == 2 * LAYERS < gathers(again[0])
+    assert footprint(*again).arena < 0.75 * footprint(*kept).arena
+    losses = []
+    for way in (False, True):
+        function, x, _ = step(way, attends=True)
+        losses.append(thread_ranks.run(2, lambda rank, f=function, x=x: [float(f(x)) for _ in range(3)]))
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-6)
+
+
+def test_the_account_of_a_function_is_that_of_a_rank() -> None:
+    made, x, net = step(True)
+    program = made.planned(x)
+    found, account = ms.estimate(made, x), ms.explain(made, x)
+    assert found.footprint == account.memory[0] == footprint(program.graph, program.aliases)
+    assert found.arguments == x.nbytes / 2
+    # Weights and moments, and small states.
+    divided = 2 * sum(p.nbytes for p in net.get_parameters()) / 2
+    assert divided <= found.captured <= divided + 64
 
 
 def test_messages_are_those_of_the_graph() -> None:
@@ -109,7 +149,7 @@ def test_level_3_of_the_parallel_optimizer_gathers_again(level: str, count: int)
     )
     try:
         # A large batch, so that weights are moved and not activations.
-        _, graph = distributed(derive, current()).planned(ops.ones((1024, SIZE)))
+        graph = distributed(derive, current()).planned(ops.ones((1024, SIZE))).graph
     finally:
         ms.reset_auto_parallel_context()
     used = {i for n in graph.nodes for i in n.inputs}

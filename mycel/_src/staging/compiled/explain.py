@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mycel._src.compiler.ir.dim_values import symbols_in
@@ -12,7 +11,7 @@ from mycel._src.compiler.transforms.specialize import inner_sizes, specialize
 from mycel._src.engines.select import engine
 from mycel._src.foundation.settings.parallel_settings import current
 from mycel._src.staging.compiled.jit import Jit
-from mycel._src.staging.compiled.parallel_dispatch import dividing
+from mycel._src.staging.compiled.parallel_dispatch import RankProgram, dividing
 from mycel._src.staging.frontend.ast_interpreter.graph_breaks import Break
 from mycel._src.staging.frontend.source_code.tracebacks import describe_place
 from mycel._src.tensors.cells.cell import Cell
@@ -35,14 +34,18 @@ class Explanation:
     Without breaks everything is compiled. `memory` has the memory at the peak and the values that
     are alive then, `steps` the work of each kernel, with the loops of operators of `mycel.te`, and
     the reasons why it stores values; `costs` shows both. `code` has the kernels' code. Of a
-    function that ranks compute together, `communication` has what each sends, by line.
+    function that ranks compute together, `communication` has what each sends, by line, and memory,
+    steps and code are those of one rank.
     """
 
     communication: Communication | None = None
 
-    def __init__(self, name: str, versions: Any, plans: Any, passed: int = 0) -> None:
+    def __init__(
+        self, name: str, versions: Any, plans: Any, passed: int = 0, of_rank: RankProgram | None = None
+    ) -> None:
         """Make an account of the function `name` from its compiled `versions` and the `plans` of
-        calls in segments; `passed` calls ran operation by operation.
+        calls in segments; `passed` calls ran operation by operation. `of_rank` is what a rank runs
+        of the one version of a function that is divided.
         """
         self.name, self.passed = name, passed
         # One graph serves calls of many sizes.
@@ -52,6 +55,11 @@ class Explanation:
         self.writes = [[v.tensors[i] for i, _ in v.writes] for v in versions]
         self.guards = [v.guards.describe() + (v.symbolic.plan.describe() if v.symbolic else []) for v in versions]
         self._programs = [(v.graph, v.sizes, v.aliases) for v in versions]
+        if of_rank is not None:
+            from mycel._src.planner.communication_volume import Communication
+
+            self._programs = [(of_rank.graph, {}, of_rank.aliases)]
+            self.communication = Communication(of_rank.graph)
         self._accounts: list[Account] | None = None
         self._footprints: list[Footprint] | None = None
         self.refusals = [p.refusal for p in plans]
@@ -179,22 +187,9 @@ def explain(fn: Any, *args: Any, parallel: bool = False, **kwargs: Any) -> Expla
         2
     """
 
-    divided = getattr(fn, "planned", None)
-    if divided is None and parallel:
-        if dividing.planned is None or current().dividing is None:
-            raise ValueError(
-                "explain: parallel=True needs a parallel mode of several devices; call set_auto_parallel_context("
-                "parallel_mode='semi_auto_parallel', device_num=8), or pass what `distribute` returns"
-            )
-        divided = partial(dividing.planned, compiled_of(fn)[0])
-        args = compiled_of(fn)[1] + args
-    if divided is not None:
-        from mycel._src.planner.communication_volume import Communication
-
-        version, graph = divided(*args, **kwargs)
-        account = Explanation(graph.name, [version], [])
-        account.communication = Communication(graph)
-        return account
+    of_rank = divided_of("explain", fn, args, kwargs, parallel)
+    if of_rank is not None:
+        return Explanation(of_rank.graph.name, [of_rank.version], [], of_rank=of_rank)
     compiled, bound = compiled_of(fn)
     if not args and not kwargs and (compiled.versions or compiled.lives):
         versions = [v for found in compiled.versions.values() for v in found]
@@ -204,6 +199,28 @@ def explain(fn: Any, *args: Any, parallel: bool = False, **kwargs: Any) -> Expla
         compiled(*bound, *args, **kwargs)
         return Explanation(compiled.__qualname__, [], [plan], compiled.structures.passed)
     return Explanation(compiled.__qualname__, [version], [], compiled.structures.passed)
+
+
+def divided_of(name: str, fn: Any, args: Any, kwargs: Any, parallel: bool) -> RankProgram | None:
+    """Return what a rank runs of a call of a divided function; None for one that is not divided.
+
+    `fn` is what `distribute` returns, or with `parallel` what the parallel mode divides; `args` and
+    `kwargs` are those of the call, and `name` is the function's that asks.
+
+    Raises ValueError for `parallel` without a parallel mode.
+    """
+    divided = getattr(fn, "planned", None)
+    if divided is not None:
+        return divided(*args, **kwargs)  # type: ignore[no-any-return]
+    if not parallel:
+        return None
+    if dividing.planned is None or current().dividing is None:
+        raise ValueError(
+            f"{name}: parallel=True needs a parallel mode of several devices; call set_auto_parallel_context("
+            "parallel_mode='semi_auto_parallel', device_num=8), or pass what `distribute` returns"
+        )
+    compiled, bound = compiled_of(fn)
+    return dividing.planned(compiled, *bound, *args, **kwargs)
 
 
 def compiled_of(fn: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -10,7 +10,8 @@ from mycel._src.engines.select import engine
 from mycel._src.foundation.errors import CompileError
 from mycel._src.foundation.readable_sizes import readable
 from mycel._src.staging.compiled.call_signature import key_of
-from mycel._src.staging.compiled.explain import compiled_of
+from mycel._src.staging.compiled.explain import compiled_of, divided_of
+from mycel._src.staging.compiled.parallel_dispatch import RankProgram
 
 if TYPE_CHECKING:
     from mycel._src.engines.reports import Footprint
@@ -82,25 +83,45 @@ class Estimate:
         return self.text
 
 
-def estimate(fn: Any, *args: Any, **kwargs: Any) -> Estimate:
+def estimate(fn: Any, *args: Any, parallel: bool = False, **kwargs: Any) -> Estimate:
     """Return the memory that a run of a function or Cell with arguments like these will take,
     without running it, generating its code, or allocating its arguments.
 
-    Arguments are as in a call. A tensor of which only the type is known is ``Tensor(shape=...,
-    dtype=..., init=...)``, which takes no memory as long as nobody asks for its elements. The
-    function is staged and its program laid out for these sizes. `Estimate.fits` compares with what
-    is available; `Estimate.check` raises where it does not fit. Raises CompileError for a function
-    that is not one graph, or in which data decide sizes: their memory is known only when they run.
+    The function is staged and its program laid out for these sizes. `Estimate.fits` compares with
+    what is available; `Estimate.check` raises where it does not fit.
 
-    >>> import mycel as ms
-    >>> from mycel.common.initializer import Zero
-    >>> batch = ms.Tensor(shape=(4096, 1024), dtype=ms.float32, init=Zero())
-    >>> found = ms.estimate(lambda x: ms.ops.matmul(x.T, ms.ops.exp(x)), batch)
-    >>> found.arguments >> 20, found.fits
-    (16, True)
-    >>> found.total >= (16 + 16 + 4) << 20
-    True
+    Args:
+        fn (Callable[..., Any]): The function or Cell, or what `distribute` returns.
+        *args (Any): Its arguments as in a call. A tensor of which only the type is known is
+            ``Tensor(shape=..., dtype=..., init=...)``, which takes no memory as long as nobody asks
+            for its elements.
+        parallel (bool): Whether it is the memory of one rank of a parallel mode
+            (`set_auto_parallel_context`) that is returned, as always for what `distribute` returns:
+            of the first stage of a pipeline, where this process is no rank. Nothing has to be
+            started, and parameters need not have been made. Default: False.
+        **kwargs (Any): Its arguments by name.
+
+    Returns:
+        Estimate: The bytes at the peak, by what takes them.
+
+    Raises:
+        CompileError: For a function that is not one graph, or in which data decide sizes: their
+            memory is known only when they run.
+        ValueError: For `parallel` without a parallel mode.
+
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.common.initializer import Zero
+        >>> batch = ms.Tensor(shape=(4096, 1024), dtype=ms.float32, init=Zero())
+        >>> found = ms.estimate(lambda x: ms.ops.matmul(x.T, ms.ops.exp(x)), batch)
+        >>> found.arguments >> 20, found.fits
+        (16, True)
+        >>> found.total >= (16 + 16 + 4) << 20
+        True
     """
+    of_rank = divided_of("estimate", fn, args, kwargs, parallel)
+    if of_rank is not None:
+        return _of_program(of_rank.graph.name, of_rank, (args, kwargs))
     compiled, bound = compiled_of(fn)
     version, plan = compiled.look(bound + args, kwargs)
     if version is None:
@@ -115,16 +136,24 @@ def estimate(fn: Any, *args: Any, **kwargs: Any) -> Estimate:
             "mycel.runtime.max_memory_allocated()"
         )
     graph = specialize(version.graph, version.sizes) if version.sizes else version.graph
-    found = engine().footprint(graph, version.aliases)
+    whole = RankProgram(version, graph, range(len(graph.inputs)), version.aliases)
+    return _of_program(compiled.__qualname__, whole, (bound + args, kwargs))
+
+
+def _of_program(name: str, program: RankProgram, call: tuple[Any, Any]) -> Estimate:
+    """Return the memory of a run of a program of static sizes, whose function is called `name`,
+    with the arguments of `call`.
+    """
+    found = engine().footprint(program.graph, program.aliases)
     tensors: list[Any] = []
-    key_of(bound + args, kwargs, tensors)
-    count = len(graph.inputs) - len(version.tensors)
-    present = sum(n for n, t in zip(found.inputs, [*tensors, *version.tensors]) if t._buf is not None)
+    key_of(*call, tensors)
+    given = [*tensors, *program.version.tensors]
+    bytes_of = [(n, k < len(tensors), given[k]._buf is not None) for n, k in zip(found.inputs, program.inputs)]
     return Estimate(
-        compiled.__qualname__,
-        sum(found.inputs[:count]),
-        sum(found.inputs[count:]),
-        present,
+        name,
+        sum(n for n, is_argument, _ in bytes_of if is_argument),
+        sum(n for n, is_argument, _ in bytes_of if not is_argument),
+        sum(n for n, _, is_there in bytes_of if is_there),
         found,
         engine().available_memory(),
     )

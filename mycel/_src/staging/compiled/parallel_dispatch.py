@@ -7,23 +7,41 @@ puts the function here that carries it out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mycel._src.compiler.ir.graph import Graph
 from mycel._src.compiler.transport.current_transport import transport
 from mycel._src.engines.select import engine
 from mycel._src.foundation.settings.parallel_settings import plan
 
-__all__ = ["Dividing", "dividing"]
+if TYPE_CHECKING:
+    from mycel._src.staging.compiled.function_version import Version
+
+__all__ = ["Dividing", "RankProgram", "dividing"]
+
+
+class RankProgram(NamedTuple):
+    """What one rank runs of a divided function.
+
+    `version` is the undivided program, `graph` the rank's, whose inputs are those of the version
+    with the numbers `inputs`; `aliases` maps its outputs to the inputs into whose memory they are
+    written. Of a pipeline it is one stage.
+    """
+
+    version: Version
+    graph: Graph
+    inputs: Sequence[int]
+    aliases: Mapping[int, int]
 
 
 class Dividing:
     """`call(jit, args, kwargs)` calls a compiled function divided, and `planned(jit, *args)` gives
-    the version and the rank's graph that such a call would run; None where nobody can.
+    what a rank would run in such a call; None where nobody can.
     """
 
     call: Callable[..., Any] | None = None
-    planned: Callable[..., Any] | None = None
+    planned: Callable[..., RankProgram] | None = None
 
     @property
     def now(self) -> bool:

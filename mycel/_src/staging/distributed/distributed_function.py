@@ -21,6 +21,7 @@ from mycel._src.foundation.system import locks
 from mycel._src.staging.compiled.call_signature import describe, key_of
 from mycel._src.staging.compiled.function_version import Version
 from mycel._src.staging.compiled.jit import Jit
+from mycel._src.staging.compiled.parallel_dispatch import RankProgram
 from mycel._src.staging.distributed.layout_specs import Layouts
 from mycel._src.staging.distributed.pipeline_parallelism import Piped, Pipeline, settings_for
 from mycel._src.staging.distributed.rank_executors import Entry, Executor, executor_for
@@ -57,6 +58,10 @@ class Divided:
     def graph(self) -> Graph:
         """The graph of each rank."""
         return self.made.graph
+
+    def of_rank(self) -> RankProgram:
+        """Return what each rank runs."""
+        return RankProgram(self.version, self.graph, range(len(self.graph.inputs)), self.version.aliases)
 
     def run(self, tensors: list[Tensor], call: Any) -> Any:
         """Run on this rank's parts of a call's `tensors`, or on those that are whole."""
@@ -149,13 +154,12 @@ class Distributed:
             )
         return self._of(executor, args, kwargs)
 
-    def planned(self, *args: Any, **kwargs: Any) -> tuple[Version, Graph]:
-        """Return the undivided program for arguments like these, and the graph of each rank.
+    def planned(self, *args: Any, **kwargs: Any) -> RankProgram:
+        """Return what a rank runs for arguments like these.
 
         Ranks need not have been started.
         """
-        found = self._of(self._executor(), args, kwargs)
-        return found.version, found.graph
+        return self._of(self._executor(), args, kwargs).of_rank()
 
     def _of(self, executor: Executor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Divided | Piped:
         whole = self._whole(executor, args, kwargs) if executor.is_apart else (args, kwargs)

@@ -38,7 +38,7 @@ from mycel._src.planner.planning import plan
 from mycel._src.planner.topology import HOST, Topology, load
 from mycel._src.staging.compiled.function_version import Version
 from mycel._src.staging.compiled.jit import Jit
-from mycel._src.staging.compiled.parallel_dispatch import dividing
+from mycel._src.staging.compiled.parallel_dispatch import RankProgram, dividing
 from mycel._src.staging.distributed.distributed_function import Distributed
 from mycel._src.staging.distributed.layout_specs import Counting, Decided, Given, Layouts, Spec, grown, one_part
 from mycel._src.staging.distributed.pipeline_parallelism import Pipeline
@@ -282,8 +282,8 @@ def pipeline_of(settings: ParallelSettings) -> Pipeline | None:
     return Pipeline(stages, None, "interleaved" if interleaved else kind, chunks=settings.pipeline_segments)
 
 
-def planned(jit: Jit, *args: Any, **kwargs: Any) -> tuple[Version, Graph]:
-    """Return the undivided program of a call, and the graph that each rank would run."""
+def planned(jit: Jit, *args: Any, **kwargs: Any) -> RankProgram:
+    """Return what a rank would run in a call."""
     return distributed(jit, current()).planned(*args, **kwargs)
 
 

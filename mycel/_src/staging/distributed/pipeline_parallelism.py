@@ -26,6 +26,7 @@ from mycel._src.foundation.errors import CompileError
 from mycel._src.foundation.settings.parallel_settings import SEMI_AUTO, ParallelSettings
 from mycel._src.planner.pipeline_stages import schedule
 from mycel._src.staging.compiled.function_version import Version
+from mycel._src.staging.compiled.parallel_dispatch import RankProgram
 from mycel._src.staging.distributed.layout_specs import Layouts
 from mycel._src.staging.distributed.pipeline_balancing import balanced
 from mycel._src.staging.distributed.rank_executors import Entry, Executor, OfDevices, OfRanks, value_of
@@ -153,11 +154,11 @@ class Piped:
         rank = transport().rank
         return next(k for k, m in enumerate(self.meshes) if rank in m.devices)
 
-    @property
-    def graph(self) -> Graph:
-        """The graph of this rank's stage, or of the first one where this is no rank."""
+    def of_rank(self) -> RankProgram:
+        """Return what this rank runs of its stage, or of the first one where this is no rank."""
         rank = transport().rank
-        return self.stage(next((k for k, m in enumerate(self.meshes) if rank in m.devices), 0)).graph
+        stage = self.stage(next((k for k, m in enumerate(self.meshes) if rank in m.devices), 0))
+        return RankProgram(self.version, stage.graph, stage.inputs, self._aliases(stage))
 
     def stage(self, device: int) -> Stage:
         """Return the graph of one group of ranks."""
@@ -173,7 +174,7 @@ class Piped:
         try:
             found = self._on_rank(given, own) if self.executor.is_apart else self._on_devices(given)
         except MemoryError:
-            raise out_of_memory(self.graph) from None
+            raise out_of_memory(self.of_rank().graph) from None
         tied = {place for _, place in self.writes}
         out: list[Any] = [None] * len(self.of.types)
         for k, type in enumerate(self.of.types):
