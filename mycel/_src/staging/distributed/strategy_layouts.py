@@ -18,7 +18,8 @@ from mycel._src.compiler.ir.graph import Graph, Node
 from mycel._src.compiler.ir.sharding.division import Division
 from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.source_locations import excerpt
-from mycel._src.compiler.prims.distributed.sharding_constraint import Mark, Operator
+from mycel._src.compiler.prims.distributed.sharding_constraint import Mark, Operator, constrain
+from mycel._src.compiler.prims.elementwise import cast
 from mycel._src.compiler.prims.factors import factors_of
 from mycel._src.compiler.transforms.operator_regions import Region, marks_of, regions_of, values_of
 from mycel._src.compiler.transforms.partition import Part, Sharding, part_of
@@ -51,6 +52,10 @@ def plan_of(
     """Return the divisions of the marks in a graph that the program's strategies say, or those in
     `loaded`, by names of operators, for operators without one.
 
+    Those of gradients are the values'. Gradients of the graph's inputs are left open: what they are
+    summed to is scattered to the parts of a parameter where it has more of them than the operator
+    that reads it.
+
     Raises ValueError, with the operator and its line, for a strategy that cuts one iteration into
     different numbers of parts, or that the devices cannot carry out.
     """
@@ -66,8 +71,29 @@ def plan_of(
             else:
                 axes = _in_turn(division.cuts, mesh, value.operator)
             said[_key(value)] = _layout(node, axes, mesh)
-    keys = {node: _key(node.params["mark"]) for node in marks_of(graph)}
-    return {node: _as_division(node, said[key]) for node, key in keys.items() if key in said}
+    at_inputs = _keys_at_inputs(graph)
+    found = {}
+    for node in marks_of(graph):
+        mark = node.params["mark"]
+        key = _key(mark)
+        if key in said and not (mark.gradient and key in at_inputs):
+            found[node] = _as_division(node, said[key])
+    return found
+
+
+def _keys_at_inputs(graph: Graph) -> set[tuple[Operator, str, int]]:
+    """Return the keys of marks of inputs, and of what casts and views make of them."""
+    values: set[Node] = set(graph.inputs)
+    found = set()
+    for node in graph.nodes:
+        if node.prim is None or len(node.inputs) != 1 or node.inputs[0] not in values:
+            continue
+        if node.prim is constrain and not node.params["mark"].gradient:
+            found.add(_key(node.params["mark"]))
+            values.add(node)
+        elif node.prim.view or node.prim is cast:
+            values.add(node)
+    return found
 
 
 def _key(mark: Mark) -> tuple[Operator, str, int]:
