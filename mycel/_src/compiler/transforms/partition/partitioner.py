@@ -33,6 +33,7 @@ from mycel._src.compiler.transforms.grad import expanded
 from mycel._src.compiler.transforms.graph_rewriting import use_counts
 from mycel._src.compiler.transforms.loop_residuals import loop_pairs
 from mycel._src.compiler.transforms.optimisation.cse import eliminate_common_subexpressions
+from mycel._src.compiler.transforms.partition.block_messages import in_blocks
 from mycel._src.compiler.transforms.partition.collective_fusion import BY_SIZE, Fusing, fuse
 from mycel._src.compiler.transforms.partition.control_flow import HOLDERS, LIKELY_ROUNDS, Inside, Nested, agreed
 from mycel._src.compiler.transforms.partition.gradient_detection import gradients, is_narrow
@@ -190,7 +191,9 @@ def _divided(problem: Problem, asked: _Asked, again: Collection[int] = (), loose
         wide = gradients(graph, problem.tied)
     maker = _Maker(graph, problem.mesh, choice, wide)
     made = maker.run(problem.outputs, problem.tied, loose)
-    local, twice = gathered_again(made.graph, [made.graph.inputs[k] for k in again])
+    often = [made.graph.inputs[k] for k in again]
+    local, twice = gathered_again(made.graph, often)
+    local = in_blocks(local, often)
     local = eliminate_common_subexpressions(fuse(eliminate_common_subexpressions(local), asked.fusing))
     return replace(made, graph=local, messages=(*made.messages, *[maker.gathers[g] for g in twice]))
 
