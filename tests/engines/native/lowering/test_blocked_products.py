@@ -42,6 +42,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take products of this size for large ones."""
     monkeypatch.setattr(blocked_products, "LEAST", ROWS * COLUMNS * 4)
     monkeypatch.setattr(blocked_products, "BLOCK", 64 * COLUMNS * 4)
+    monkeypatch.setattr(blocked_products, "LEAST_PART", 40 * COLUMNS * 4)
 
 
 class Made:
@@ -119,11 +120,48 @@ def factor_is_operand(m: Made) -> tuple[list[Node], dict[int, str]]:
     return [E.add(matmul(m.w, matmul(S.transpose(m.v, (1, 0)), m.u)), m.w)], {0: "w"}
 
 
+def parts(m: Made) -> tuple[list[Node], dict[int, str]]:
+    top, rest = (E.tanh(S.slice_axis(m.u, 0, *ends)) for ends in ((0, 50), (50, ROWS)))
+    return [E.sub(m.w, E.mul(S.concat([top, rest], 0), m.number))], {0: "w"}
+
+
+def parts_and_moments(m: Made) -> tuple[list[Node], dict[int, str]]:
+    cuts = [E.exp(S.slice_axis(m.u, 0, first, first + 40)) for first in range(0, ROWS, 40)]
+    state = E.add(E.mul(m.v, 0.9), S.concat(cuts, 0))
+    return [E.sub(m.w, E.mul(state, m.row)), state], {0: "w", 1: "v"}
+
+
+def parts_of_what_is_replaced(m: Made) -> tuple[list[Node], dict[int, str]]:
+    ends = (120, ROWS), (0, 120)
+    return [E.sub(m.w, S.concat([S.slice_axis(m.w, 0, *e) for e in ends], 0))], {0: "w"}
+
+
+def parts_of_unlike_heights(m: Made) -> tuple[list[Node], dict[int, str]]:
+    one, two = (
+        S.concat([E.exp(S.slice_axis(x, 0, 0, k)), E.tanh(S.slice_axis(x, 0, k, ROWS))], 0)
+        for x, k in ((m.u, 50), (m.v, 80))
+    )
+    return [E.sub(m.w, E.mul(one, two))], {0: "w"}
+
+
+def parts_and_products(m: Made) -> tuple[list[Node], dict[int, str]]:
+    halves = [E.exp(S.slice_axis(m.u, 0, *ends)) for ends in ((0, 100), (100, ROWS))]
+    return [E.sub(m.w, E.mul(S.concat(halves, 0), m.gradient()))], {0: "w"}
+
+
+def parts_wanted(m: Made) -> tuple[list[Node], dict[int, str]]:
+    joined = S.concat([E.exp(S.slice_axis(m.u, 0, *ends)) for ends in ((0, 100), (100, ROWS))], 0)
+    return [E.sub(m.w, joined), joined], {0: "w"}
+
+
 BLOCKED = [momentum, half_aliased, crossed, all_operands, two_products, several_updates, read_later]
 WHOLE = [without_aliases, product_wanted, norm_wanted, turned, factor_replaced, factor_is_operand]
+# How many steps update the parameter.
+IN_PARTS = {parts: 2, parts_and_moments: 5}
+TOGETHER = [parts_of_what_is_replaced, parts_of_unlike_heights, parts_and_products, parts_wanted]
 
 
-@pytest.mark.parametrize("case", [*BLOCKED, *WHOLE], ids=lambda case: case.__name__)
+@pytest.mark.parametrize("case", [*BLOCKED, *WHOLE, *IN_PARTS, *TOGETHER], ids=lambda case: case.__name__)
 def test_results_are_those_of_the_reference(case: Any) -> None:
     made = Made()
     outputs, replaced = case(made)
@@ -132,7 +170,12 @@ def test_results_are_those_of_the_reference(case: Any) -> None:
     rng = np.random.default_rng(1)
     arrays = [rng.uniform(-1, 1, SHAPES[name]).astype(np.float32) for name in names]
     want = evaluate(graph, arrays)
-    products = [s for s in lower(graph, aliases).steps if isinstance(s.data, DenseCall)]
+    lowered = lower(graph, aliases)
+    steps = lowered.steps
+    products = [s for s in steps if isinstance(s.data, DenseCall)]
+    if case in [*IN_PARTS, *TOGETHER]:
+        updates = sum(lowered.outputs[0].buffer in s.writes for s in steps)
+        assert updates == IN_PARTS.get(case, 1)
     sizes = {tuple(s.data.node.type.shape) for s in products}
     assert ((64, COLUMNS) in sizes and (ROWS % 64, COLUMNS) in sizes) == (case in BLOCKED)
     given = [buffers.from_array(a) for a in arrays]

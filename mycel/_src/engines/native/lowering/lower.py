@@ -66,7 +66,7 @@ def _lower_into(steps: StepBuilder) -> Fusion:
     order = fusion.ordered()
     steps.last_readers = dict(fusion.reads(order))
     blocked = blocked_products(fusion, steps, order)
-    later = {product for group in blocked.values() for product in group.products}
+    later = {node for group in blocked.values() for node in group.nodes}
     for number, unit in enumerate(order):
         steps.unit = number
         if unit.number in blocked:
