@@ -21,6 +21,7 @@ from mycel._src.compiler.transport import thread_ranks
 from mycel._src.compiler.transport.base import Array
 from mycel._src.compiler.transport.current_transport import transport, within
 from mycel._src.compiler.transport.delayed_transport import Slowed
+from mycel._src.engines.native.program.exchange_overlap import BEHIND
 from mycel._src.engines.native.program.program import build, template_of
 from mycel._src.engines.native.steps.step_types import HostCall, Step
 from mycel._src.engines.select import compile_graph
@@ -59,6 +60,21 @@ def test_sums_begin_when_their_operands_are_there_and_are_awaited_where_they_are
     assert found[last + 1] == "end0"
     for k in range(3):
         assert found[found.index(f"end{k}") + 1] == "x"
+
+
+def test_what_waits_for_a_sum_runs_when_some_more_have_begun() -> None:
+    x, ws = weights(8)
+    values = [x]
+    for w in ws:
+        values.append(matmul(values[-1], w))
+    graph = Graph([x, *ws], [E.sub(w, total(matmul(v, v))) for w, v in zip(ws, values[1:])], "updates")
+    steps = template_of(graph, {k: k + 1 for k in range(8)}).steps
+    found = told(steps)
+    for k in range(8):
+        end, latest = found.index(f"end{k}"), found.index(f"begin{min(k + BEHIND, 7)}")
+        assert latest < end and found[end + 1] == "x"
+        if k + BEHIND < 7:
+            assert end < found.index(f"begin{k + BEHIND + 1}")
 
 
 def test_an_exchange_beside_which_nothing_is_computed_is_one_step() -> None:

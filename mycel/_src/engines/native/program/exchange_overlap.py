@@ -12,8 +12,9 @@ gathers of weights in that of the layers.
 
 The steps that lead to the first exchange come first, then those that lead to the second, and so on,
 in the order that is given: so a weight's gradient is computed as soon as its sum may begin. What
-leads to no exchange keeps its place if it waits for none, and comes last otherwise, first what
-waits for earlier ones.
+leads to no exchange keeps its place if it waits for none. Otherwise, as an update of weights, it
+comes when some more exchanges have begun behind the last that it waits for: so sums are gone from
+memory soon, and others are on their way while one is waited for.
 
 An exchange whose results are larger than its operands, as a gather, begins no earlier than when the
 results of the last but one before it are used, so that few of them are in memory. Where the order
@@ -38,8 +39,10 @@ from mycel._src.foundation.dtype import uint8
 
 __all__ = ["overlapped", "setting"]
 
-# How many gathers are in memory before their results are used, and how much more memory is taken.
+# How many gathers are in memory before their results are used, how many exchanges are begun before
+# one is waited for by what leads to none, and how much more memory is taken.
 AHEAD = 2
+BEHIND = 4
 MORE = 0.1
 
 
@@ -219,7 +222,9 @@ class _Overlap:
             done[k] = True
             found.append(k)
 
-        for begin in self.begins:
+        rest = [k for k in range(self.count) if not leads[k] and self.needs[k]]
+        rest.sort(key=lambda k: (self.needs[k].bit_length(), k))
+        for number, begin in enumerate(self.begins):
             for k in self._missing(begin, done):
                 while (
                     next_free < len(free) and free[next_free] < k and all(done[b] for b in plan.before[free[next_free]])
@@ -227,6 +232,16 @@ class _Overlap:
                     add(free[next_free])
                     next_free += 1
                 add(k)
+            waiting = []
+            for place, k in enumerate(rest):
+                if self.needs[k].bit_length() > number + 1 - BEHIND:
+                    waiting += rest[place:]
+                    break
+                if all(done[b] for b in plan.before[k]):
+                    add(k)
+                else:
+                    waiting.append(k)
+            rest = waiting
         rest = [k for k in range(self.count) if not done[k]]
         rest.sort(key=lambda k: (self.needs[k].bit_length(), k))
         return self._late([*found, *rest])
