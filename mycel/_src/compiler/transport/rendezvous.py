@@ -21,6 +21,7 @@ from typing import Any
 
 from mycel._src.compiler.transport import addresses, authentication, rank_status
 from mycel._src.compiler.transport.tcp_store import TCPStore
+from mycel._src.foundation.system.malloc_arenas import share_heaps
 
 __all__ = ["machine", "meet"]
 
@@ -49,6 +50,8 @@ def meet(rank: int, size: int, store: TCPStore, name: str) -> Connections:
 
     Raises RuntimeError where another process has this number, or one does not come.
     """
+    # Threads that carry messages and make their operands allocate from now on.
+    share_heaps()
     made: Connections = {}
     listening: list[socket.socket] = []
     meeting = _Meeting(rank, size, store, name)

@@ -4,7 +4,8 @@ The C library of most Linux systems (glibc) gives threads heaps of their own, up
 processor. What a thread frees stays in its heap. Threads of pipelines come and go and take turns at
 the heaps, so over hours each heap grows to what the hungriest thread ever had. They gain nothing by
 it: they allocate under Python's lock. With two heaps for all of them memory stays what it was after
-the first minute.
+the first minute. Threads of ranks that carry messages are such threads, too, and each heap takes 64
+MiB of what `ulimit -v` leaves.
 """
 
 from __future__ import annotations
