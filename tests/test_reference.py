@@ -98,4 +98,4 @@ def test_operations_as_objects_say_what_they_compute() -> None:
                 vague.append(name)
             nowhere += [n for n in re.findall(r"`mycel\.ops\.(\w+)` as an object", text) if not hasattr(ms.ops, n)]
     assert vague == [] and nowhere == []
-    assert (ms.ops.ROIAlign.__doc__ or "").startswith("Return the features (N, C, H, W) of regions")
+    assert (ms.ops.ResizeArea.__doc__ or "").startswith("Return images (N, H, W, C) at another `size`")

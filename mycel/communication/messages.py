@@ -305,7 +305,7 @@ def gather_object(
     """Fill a list of one process with copies of every process's object.
 
     Args:
-        obj (Any): This process's object.
+        obj (object): This process's object.
         object_gather_list (list[Any] | None): The list that is filled, in the process `dst` only.
             Default: None.
         dst (int): The rank that it goes to. Default: 0.

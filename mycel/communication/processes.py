@@ -69,13 +69,13 @@ def init_process_group(
     Args:
         backend (str): "hccl", "nccl" or "mccl". Default: "hccl".
         init_method (str | None): Where rank 0 is, "tcp://HOST:PORT". Default: None.
-        timeout (Any): Has no effect. Default: None.
+        timeout (timedelta | None): Has no effect. Default: None.
         world_size (int): The number of processes; -1 for what the environment says. Default: -1.
         rank (int): The number of this one; -1 for what the environment says. Default: -1.
         store (TCPStore | None): Where the processes meet. Default: None.
         group_name (str): Has no effect. Default: "".
-        pg_options (Any): Has no effect. Default: None.
-        device_id (Any): Has no effect. Default: None.
+        pg_options (object | None): Has no effect. Default: None.
+        device_id (int | None): Has no effect. Default: None.
 
     Raises:
         ValueError: For other sizes and ranks and for a `backend` other than "hccl", "nccl" and
@@ -139,9 +139,9 @@ def new_group(
 
     Args:
         ranks (list[int] | None): The processes; None for all. Default: None.
-        timeout (Any): Has no effect. Default: None.
+        timeout (timedelta | None): Has no effect. Default: None.
         backend (str | None): "hccl", "nccl" or "mccl"; None for any. Default: None.
-        pg_options (Any): Has no effect. Default: None.
+        pg_options (object | None): Has no effect. Default: None.
         use_local_synchronization (bool): Has no effect. Default: False.
         group_desc (str | None): Has no effect. Default: None.
 

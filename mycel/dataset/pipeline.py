@@ -595,13 +595,38 @@ class BatchDataset(BatchNode, Dataset):
 
 
 class PaddedBatchDataset(PaddedBatchNode, BatchDataset):
-    """Rows padded to one shape and stacked; `Dataset.padded_batch` explains the parameters."""
+    """Rows padded to one shape and stacked; `Dataset.padded_batch` explains the parameters.
+
+    Args:
+        input_dataset (Node): The pipeline whose rows are taken.
+        batch_size (int | Callable[[BatchInfo], int]): The number of rows of a batch.
+        drop_remainder (bool): Whether a last group that is not full is left out. Default: False.
+        num_parallel_workers (int | None): The number of workers; None for that of the settings.
+            Default: None.
+        pad_info (dict[str, tuple | None] | None): For columns the shape to pad to, and the value;
+            None to pad every column to its longest row. Default: None.
+    """
 
 
 class BucketBatchByLengthDataset(BucketBatchNode, Dataset):
     """Batches of rows of similar length.
 
     `Dataset.bucket_batch_by_length` explains the parameters.
+
+    Args:
+        input_dataset (Node): The pipeline whose rows are taken.
+        column_names (Sequence[str]): The columns that determine the length of a row.
+        bucket_boundaries (Sequence[int]): The lengths at which the next bucket begins, increasing.
+        bucket_batch_sizes (Sequence[int]): The batch size of each bucket, one more than there are
+            boundaries.
+        element_length_function (Callable[..., int] | None): Computes the length from the columns;
+            None for the length of the only column's first axis. Default: None.
+        pad_info (dict[str, tuple | None] | None): For columns the shape to pad to, and the value;
+            None to pad every column to its longest row. Default: None.
+        pad_to_bucket_boundary (bool): Whether a None in a shape of `pad_info` stands for the
+            greatest length of the bucket. Default: False.
+        drop_remainder (bool): Whether batches that are not full when the rows end are left out.
+            Default: False.
     """
 
 
@@ -659,7 +684,15 @@ class PartDataset(PartNode, Dataset):
 
 
 class TransferDataset(TransferNode, Dataset):
-    """A queue that the rows of a dataset are sent to; see `Dataset.device_que`."""
+    """A queue that the rows of a dataset are sent to; see `Dataset.device_que`.
+
+    Args:
+        input_dataset (Node): The pipeline whose rows are taken.
+        send_epoch_end (bool): Whether an iterator over the queue stops at the end of each epoch.
+            Default: True.
+        create_data_info_queue (bool): Whether `get_data_info` is to be asked. Default: False.
+        queue_name (str): The name of the queue; "" for a new one. Default: "".
+    """
 
     def send(self, num_epochs: int = -1) -> None:  # type: ignore[override]
         """Begin to send the rows of so many epochs; -1 sets no limit."""
@@ -682,7 +715,14 @@ class TransferDataset(TransferNode, Dataset):
 
 
 class SyncWaitDataset(SyncWaitNode, Dataset):
-    """Rows that wait for the consumer; `Dataset.sync_wait` explains the parameters."""
+    """Rows that wait for the consumer; `Dataset.sync_wait` explains the parameters.
+
+    Args:
+        input_dataset (Node): The pipeline whose rows are taken.
+        condition_name (str): The name that `sync_update` releases rows by.
+        num_batch (int): How many rows come before the first update, and with every one. Default: 1.
+        callback (Callable | None): A function that receives the data of an update. Default: None.
+    """
 
 
 def zip_datasets(datasets: Sequence[Dataset]) -> Dataset:

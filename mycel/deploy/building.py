@@ -42,40 +42,54 @@ def build(
 ) -> Library:
     """Return a library that computes what a function or Cell computes, for another machine.
 
-    `net` is the function or Cell, and `inputs` are tensors, whose types the library is made for.
-    `target` is one of `mycel.deploy.targets()`, and `name` that of the function in C, which takes
-    the tensors in the arguments, those of the result, and memory to work in. Parameters that the
-    program only reads are constants of the library. Those that it writes, as a training step does,
-    and the state of the random generator, are kept in the library's own memory from call to call,
-    and begin with the values of now.
+    The library has one function in C, which takes the tensors in the arguments, those of the
+    result, and memory to work in. It needs no runtime and no operating system: of C it calls
+    memcpy, memmove and memset, and arithmetic that the processor lacks.
 
-    With ``state="caller"`` what the program keeps is in memory that the caller gives as one more
-    argument, so that there can be several of it: `NAME_begin` fills it, and its bytes may be saved.
-
-    With `stripes` the first operations on images are computed in stripes of rows where memory
-    becomes less by that: the results are the same, the code is longer and takes up to a quarter
-    more instructions, and `library.account` says what is copied. None does so for microcontrollers
-    only, where memory becomes less by a third.
-
-    With `parallel` the function takes one more argument, with which the caller divides the work of
-    large steps among threads of its own; the header has its form.
+    Parameters that the program only reads are constants of the library. Those that it writes, as a
+    training step does, and the state of the random generator, are kept from call to call, and begin
+    with the values of now.
 
     Sizes that are a `Symbol` with a `max` are arguments of the function, which checks them: batches
-    of 1 to 64 are ``Tensor(shape=[Symbol(max=64), 784], dtype=float32)``. `sizes` gives symbols,
-    which are ``unique=True`` then, the names of these arguments; others are called as the tensor
-    and the axis. `arena_bytes` is enough for the largest, and `account` is of it. The network is
-    staged anew for sizes that it treats in another way.
+    of 1 to 64 are ``Tensor(shape=[Symbol(max=64), 784], dtype=float32)``. `arena_bytes` is enough
+    for the largest, and `account` is of it. The network is staged anew for sizes that it treats in
+    another way.
 
-    The library needs no runtime and no operating system: of C it calls memcpy, memmove and memset,
-    and arithmetic that the processor lacks. Raises Unsupported for sizes without a bound and for
-    what needs a runtime, and for `parallel` on a target of one thread, CompileError where the
-    function is not one graph, ValueError for `sizes` that the inputs do not have.
+    Args:
+        net (Cell | Callable): The Cell or function of tensors.
+        *inputs (Tensor): The arguments, for whose types the library is made.
+        target (str): The machine, one of `mycel.deploy.targets()`.
+        name (str): The name of the function in C. Default: "model".
+        stripes (bool | None): Whether the first operations on images are computed in stripes of
+            rows where memory becomes less by that: the results are the same, the code is longer and
+            takes up to a quarter more instructions, and `library.account` says what is copied. None
+            does so for microcontrollers only, where memory becomes less by a third. Default: None.
+        state (str): Where what the program keeps is: "library" for the library's own memory,
+            "caller" for memory that the caller gives as one more argument, so that there can be
+            several of it: `NAME_begin` fills it, and its bytes may be saved. Default: "library".
+        parallel (bool): Whether the function takes one more argument, with which the caller divides
+            the work of large steps among threads of its own; the header has its form. Default:
+            False.
+        sizes (Mapping[str, Symbol] | None): Symbols by the names that the arguments for them get,
+            which are ``unique=True``; other arguments for sizes are called as the tensor and the
+            axis. Default: None.
 
-    >>> import mycel as ms
-    >>> from mycel.deploy import build
-    >>> made = build(ms.nn.Dense(4, 2), ms.ops.ones((1, 4)), target="cortex-m4", name="dense")
-    >>> made.constant_bytes, "int dense(const float *x, float *result, void *arena);" in made.header
-    (40, True)
+    Returns:
+        Library: The library, in C.
+
+    Raises:
+        Unsupported: For sizes without a bound, for what needs a runtime, and for `parallel` on a
+            target of one thread.
+        CompileError: If the function is not one graph.
+        ValueError: For `sizes` that the inputs do not have.
+
+    Examples:
+        >>> import mycel as ms
+        >>> from mycel.deploy import build
+        >>> made = build(ms.nn.Dense(4, 2), ms.ops.ones((1, 4)), target="cortex-m4", name="dense")
+        >>> head = "int dense(const float *x, float *result, void *arena);"
+        >>> made.constant_bytes, head in made.header
+        (40, True)
     """
     arguments.text("build", "target", target)
     arguments.text("build", "name", name)

@@ -235,23 +235,30 @@ class ImageNetToMR:
 class CsvToMR:
     """A converter of a CSV file whose first line names the columns.
 
-    * `source`, `destination`: the CSV file and the record file.
-    * `columns_list`: the columns that become fields and index fields; all by default.
-    * `partition_number`: the number of shards.
-
     A column of integers is int64, one of numbers or empty places float64 (NaN), one of True and
-    False int32, any other string. Raises ValueError for columns whose names are numbers, and
-    RuntimeError for columns that do not exist.
+    False int32, any other string.
 
-    >>> import os, tempfile
-    >>> from mycel.mindrecord import CsvToMR, FileReader
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     table, name = os.path.join(folder, "a.csv"), os.path.join(folder, "a.mindrecord")
-    ...     with open(table, "w") as handle:
-    ...         _ = handle.write("n,name\\n1,one\\n")
-    ...     CsvToMR(table, name).transform()
-    ...     list(FileReader(name).get_next())
-    [{'n': 1, 'name': 'one'}]
+    Args:
+        source (str): The CSV file.
+        destination (str): The record file.
+        columns_list (list[str] | None): The columns that become fields and index fields; None for
+            all. Default: None.
+        partition_number (int): The number of shards. Default: 1.
+
+    Raises:
+        ValueError: For columns whose names are numbers.
+        RuntimeError: For columns that do not exist.
+
+    Examples:
+        >>> import os, tempfile
+        >>> from mycel.mindrecord import CsvToMR, FileReader
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     table, name = os.path.join(folder, "a.csv"), os.path.join(folder, "a.mindrecord")
+        ...     with open(table, "w") as handle:
+        ...         _ = handle.write("n,name\\n1,one\\n")
+        ...     CsvToMR(table, name).transform()
+        ...     list(FileReader(name).get_next())
+        [{'n': 1, 'name': 'one'}]
     """
 
     def __init__(

@@ -20,7 +20,7 @@ class FileReader:
         num_consumer (int): How many readers MindSpore has; rows are read in the thread that asks,
             which is said once where it is not the usual 4. Default: 4.
         columns (Sequence[str] | None): The fields to read; all by default. Default: None.
-        operator (Any): Has no effect, which is said once. Default: None.
+        operator (object | None): Has no effect, which is said once. Default: None.
 
     Raises:
         ParamValueError, ParamTypeError: For arguments that do not fit.

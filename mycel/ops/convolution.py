@@ -493,7 +493,8 @@ def fold(
 
     Args:
         input (Tensor): The columns, (N, C * KH * KW, positions).
-        output_size (int | tuple[int, ...] | None): (H, W).
+        output_size (int | tuple[int, int] | Tensor): The size of the images: (H, W), or an int for
+            both.
         kernel_size (int | tuple[int, ...]): The size of the window: an int, or one for each axis.
         dilation (int | tuple[int, ...]): The distance of its elements: an int, or one for each
             axis. Default: 1.

@@ -380,7 +380,7 @@ def solve_triangular(
         lower (bool): Whether the lower triangle of a is read. Default: False.
         unit_diagonal (bool): Whether the diagonal counts as ones. Default: False.
         overwrite_b (bool): Has no effect. Default: False.
-        debug (Any): Has no effect. Default: None.
+        debug (object | None): Has no effect. Default: None.
         check_finite (bool): Whether numbers that are not finite are refused. Default: True.
 
     Returns:

@@ -165,15 +165,15 @@ def minimize(
     Args:
         func (Callable[..., Any]): A differentiable function of a tensor that returns one number.
         x0 (Tensor): Where the search begins.
-        args (Any): Further arguments of the function. Default: ().
+        args (tuple): Further arguments of the function. Default: ().
         method (str | None): "BFGS" or "LBFGS", in upper or lower case; None for the first. Default:
             None.
         jac (Callable[..., Any] | None): A function for the gradient; None for the automatic one.
             Default: None.
-        hess (Any): Must be None. Default: None.
-        hessp (Any): Must be None. Default: None.
-        bounds (Any): Must be None. Default: None.
-        constraints (Any): Must be None. Default: ().
+        hess (None): Must be None. Default: None.
+        hessp (None): Must be None. Default: None.
+        bounds (None): Must be None. Default: None.
+        constraints (tuple | None): Must be None. Default: ().
         tol (float | None): The tolerance at which the search ends. Default: None.
         callback (Callable[..., Any] | None): Called with x after each iteration. Default: None.
         options (dict[str, Any] | None): SciPy's, or MindSpore's: `maxiter`, `norm`, `gtol`,

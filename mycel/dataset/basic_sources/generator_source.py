@@ -200,10 +200,10 @@ class GeneratorDataset(MappableDataset):
     """Rows from a Python object.
 
     Args:
-        source (Any): A function that returns an iterable, an iterable, or an object with
-            `__getitem__` and `__len__`. Only the last is read by number: it can be sampled, and is
-            shuffled unless `shuffle` is False. A row is a tuple with a value for each column, or
-            the value of the only column.
+        source (Callable[[], Iterable] | Iterable | object): A function that returns an iterable, an
+            iterable, or an object with `__getitem__` and `__len__`. Only the last is read by
+            number: it can be sampled, and is shuffled unless `shuffle` is False. A row is a tuple
+            with a value for each column, or the value of the only column.
         column_names (str | Sequence[str] | None): The names of the columns. Default: None.
         column_types (Sequence[Any] | None): The types that columns must have; values are checked,
             never converted. Default: None.

@@ -370,7 +370,8 @@ class NumpySlicesDataset(ArrayDataset):
     """The slices of arrays along their first axis.
 
     Args:
-        data (Any): An array or list (one column), a tuple of them, or a dictionary by column name.
+        data (numpy.ndarray | Sequence | dict[str, Sequence]): An array or list (one column), a
+            tuple of them, or a dictionary by column name.
         column_names (str | Sequence[str] | None): The names of the columns; `column_0`, `column_1`,
             ... by default. Default: None.
         num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.

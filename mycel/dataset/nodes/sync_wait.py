@@ -222,8 +222,8 @@ def sync_wait_for_dataset(rank_id: int, rank_size: int, current_epoch: int, obs_
         rank_id (int): The number of this rank.
         rank_size (int): The number of ranks.
         current_epoch (int): The number of the epoch that begins.
-        obs_runtime (Any): MindSpore's handle of its object store; it changes nothing here. Default:
-            None.
+        obs_runtime (object | None): MindSpore's handle of its object store; it changes nothing
+            here. Default: None.
 
     Raises:
         RuntimeError: If the process is another rank, or the ranks are at different epochs.

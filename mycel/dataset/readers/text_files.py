@@ -58,25 +58,38 @@ class _InPieces(ArrayDataset):
 class TextFileDataset(_InPieces, HeldDataset, TextBaseDataset):
     """The non-empty lines of text files: column `text`.
 
-    * `dataset_files`: names and patterns of files. Lines end in a line feed and are UTF-8.
-    * `shuffle`: rows are shuffled unless it is False; Shuffle.FILES shuffles the files,
-      Shuffle.INFILE the lines of each. Shuffle.PARTIAL shuffles pieces of files, and then the lines
-      of as many of them as are in memory together: files may be larger than memory, and are read
-      once in an epoch.
-    * `num_samples`, `num_parallel_workers`, `num_shards`, `shard_id`, `cache`: as in
-      `MappableDataset`.
+    Lines end in a line feed and are UTF-8.
 
-    Raises ValueError where no file matches, or where one is not UTF-8.
+    Args:
+        dataset_files (str | Sequence[str]): Names and patterns of files.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows are shuffled, as they are unless it is False.
+            Shuffle.FILES shuffles the files, Shuffle.INFILE the lines of each. Shuffle.PARTIAL
+            shuffles pieces of files, and then the lines of as many of them as are in memory
+            together: files may be larger than memory, and are read once in an epoch. Default:
+            Shuffle.GLOBAL.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
 
-    >>> import tempfile, os
-    >>> import mycel.dataset as ds
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     name = os.path.join(folder, "a.txt")
-    ...     with open(name, "w") as handle:
-    ...         _ = handle.write("first line\\n\\nsecond line\\n")
-    ...     data = ds.TextFileDataset(name, shuffle=False)
-    ...     [str(line) for line, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
-    ['first line', 'second line']
+    Raises:
+        ValueError: If no file matches, or one is not UTF-8.
+
+    Examples:
+        >>> import tempfile, os
+        >>> import mycel.dataset as ds
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     name = os.path.join(folder, "a.txt")
+        ...     with open(name, "w") as handle:
+        ...         _ = handle.write("first line\\n\\nsecond line\\n")
+        ...     data = ds.TextFileDataset(name, shuffle=False)
+        ...     [str(line) for line, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        ['first line', 'second line']
     """
 
     _names = ("text",)
@@ -124,30 +137,44 @@ class TextFileDataset(_InPieces, HeldDataset, TextBaseDataset):
 class CSVDataset(_InPieces):
     """The lines of CSV files (RFC 4180), with a column for each field.
 
-    * `dataset_files`: names and patterns of files.
-    * `field_delim`: the character between fields.
-    * `column_defaults`: values whose types the columns have: int32 for an integer, float32 for a
-      float, text for text. Without it all columns are text.
-    * `column_names`: the names of the columns; without it they are in the first line of each file.
-    * `shuffle`: as in `TextFileDataset`. With Shuffle.PARTIAL files are read once when the dataset
-      is made, to find and check their rows, and only then no larger than memory.
-    * `num_samples`, `num_parallel_workers`, `num_shards`, `shard_id`, `cache`: as in
-      `MappableDataset`.
+    A byte order mark is part of the first value, as in MindSpore.
 
-    Raises ValueError for lines with another number of values, and for values of another type, with
-    the file and the row, as for empty ones where an integer or a float is wanted. A byte order mark
-    is part of the first value, as in MindSpore.
+    Args:
+        dataset_files (str | Sequence[str]): Names and patterns of files.
+        field_delim (str): The character between fields. Default: ",".
+        column_defaults (list[int | float | str] | None): Values whose types the columns have: int32
+            for an integer, float32 for a float, text for text; None for text in all columns.
+            Default: None.
+        column_names (Sequence[str] | None): The names of the columns; None where they are in the
+            first line of each file. Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): How rows are shuffled, as in `TextFileDataset`. With
+            Shuffle.PARTIAL files are read once when the dataset is made, to find and check their
+            rows, and only then may they be larger than memory. Default: Shuffle.GLOBAL.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
 
-    >>> import tempfile, os
-    >>> import mycel.dataset as ds
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     name = os.path.join(folder, "a.csv")
-    ...     with open(name, "w") as handle:
-    ...         _ = handle.write("n,name\\n1,one\\n2,two\\n")
-    ...     data = ds.CSVDataset(name, column_defaults=[0, ""], shuffle=False)
-    ...     rows = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
-    ...     [(int(n), str(name)) for n, name in rows]
-    [(1, 'one'), (2, 'two')]
+    Raises:
+        ValueError: For lines with another number of values, and for values of another type, with
+            the file and the row, as for empty ones where an integer or a float is wanted.
+
+    Examples:
+        >>> import tempfile, os
+        >>> import mycel.dataset as ds
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     name = os.path.join(folder, "a.csv")
+        ...     with open(name, "w") as handle:
+        ...         _ = handle.write("n,name\\n1,one\\n2,two\\n")
+        ...     data = ds.CSVDataset(name, column_defaults=[0, ""], shuffle=False)
+        ...     rows = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
+        ...     [(int(n), str(name)) for n, name in rows]
+        [(1, 'one'), (2, 'two')]
     """
 
     def __init__(

@@ -22,20 +22,36 @@ from mycel.dataset.sets.text_set_base import Cells, TextRows, TextSet, TextSetWo
 class AGNewsDataset(TextSet):
     """AG News (Zhang, Zhao and LeCun, 2015), `train.csv` and `test.csv`.
 
-    Columns are `index`, `title` and `description`, all text. `usage` is "train", "test" or "all"
-    (the default). Raises ValueError for missing files, and for rows with another number of values.
+    Columns are `index`, `title` and `description`, all text.
 
-    `dataset_dir` is the folder of the files. The other parameters are those of `MappableDataset`.
+    Args:
+        dataset_dir (str | os.PathLike[str]): The folder of the files.
+        usage (str | None): "train", "test" or "all"; None for "all". Default: None.
+        num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
+            Default: None.
+        num_parallel_workers (int | None): The number of threads that read; None for that of the
+            settings. Default: None.
+        shuffle (bool | Shuffle | None): Whether rows come in random order; None for the default,
+            which is random. Default: Shuffle.GLOBAL.
+        num_shards (int | None): The number of shards that share the rows; None for one. Default:
+            None.
+        shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
+        cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
+            Default: None.
 
-    >>> import tempfile, os
-    >>> import mycel.dataset as ds
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with open(os.path.join(folder, "test.csv"), "w") as handle:
-    ...         _ = handle.write('"3","Title","What happened, in short"\\n')
-    ...     data = ds.AGNewsDataset(folder, "test", shuffle=False)
-    ...     rows = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
-    ...     [[str(value) for value in row] for row in rows]
-    [['3', 'Title', 'What happened, in short']]
+    Raises:
+        ValueError: For missing files, and for rows with another number of values.
+
+    Examples:
+        >>> import tempfile, os
+        >>> import mycel.dataset as ds
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with open(os.path.join(folder, "test.csv"), "w") as handle:
+        ...         _ = handle.write('"3","Title","What happened, in short"\\n')
+        ...     data = ds.AGNewsDataset(folder, "test", shuffle=False)
+        ...     rows = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
+        ...     [[str(value) for value in row] for row in rows]
+        [['3', 'Title', 'What happened, in short']]
     """
 
     _names = ("index", "title", "description")

@@ -136,27 +136,32 @@ class _Model:
 class JiebaTokenizer(Tokenizer):
     """The words of a Chinese text, by a model and a dictionary of cppjieba.
 
-    * `hmm_path`, `mp_path`: the files of the hidden Markov model and of the dictionary.
-    * `mode`: the method, or both.
-    * `with_offsets`: whether the result is three arrays: the words, and their first bytes and the
-      bytes after their last in UTF-8, uint32.
+    Args:
+        hmm_path (str): The file of the hidden Markov model.
+        mp_path (str): The file of the dictionary.
+        mode (JiebaMode): The method: JiebaMode.MP, by the dictionary, JiebaMode.HMM, by the model,
+            or JiebaMode.MIX, by both. Default: JiebaMode.MIX.
+        with_offsets (bool): Whether the result is three arrays: the words, and their first bytes
+            and the bytes after their last in UTF-8, uint32. Default: False.
 
-    Raises ValueError for a file that does not exist or is not of its kind.
+    Raises:
+        ValueError: For a file that does not exist or is not of its kind.
 
-    >>> import os, tempfile
-    >>> from mycel.dataset import text
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     words, model = os.path.join(folder, "dictionary"), os.path.join(folder, "model")
-    ...     with open(words, "w", encoding="utf-8") as file:
-    ...         _ = file.write("今天 200 t\\n天气 100 n\\n天 40 n\\n好 90 a\\n")
-    ...     with open(model, "w") as file:
-    ...         _ = file.write("-1 -9 -9 -1\\n" + 4 * "-1 -1 -1 -1\\n" + 4 * "x:-1\\n")
-    ...     tokenizer = text.JiebaTokenizer(model, words, text.JiebaMode.MP)
-    >>> tokenizer("今天天气好").tolist()
-    ['今天', '天气', '好']
-    >>> tokenizer.add_word("天气好", 1000)
-    >>> tokenizer("今天天气好").tolist()
-    ['今天', '天气好']
+    Examples:
+        >>> import os, tempfile
+        >>> from mycel.dataset import text
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     words, model = os.path.join(folder, "dictionary"), os.path.join(folder, "model")
+        ...     with open(words, "w", encoding="utf-8") as file:
+        ...         _ = file.write("今天 200 t\\n天气 100 n\\n天 40 n\\n好 90 a\\n")
+        ...     with open(model, "w") as file:
+        ...         _ = file.write("-1 -9 -9 -1\\n" + 4 * "-1 -1 -1 -1\\n" + 4 * "x:-1\\n")
+        ...     tokenizer = text.JiebaTokenizer(model, words, text.JiebaMode.MP)
+        >>> tokenizer("今天天气好").tolist()
+        ['今天', '天气', '好']
+        >>> tokenizer.add_word("天气好", 1000)
+        >>> tokenizer("今天天气好").tolist()
+        ['今天', '天气好']
     """
 
     def __init__(

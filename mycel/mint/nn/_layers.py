@@ -7,6 +7,8 @@ constructor takes.
 from __future__ import annotations
 
 import inspect
+import re
+import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,6 +23,21 @@ Check = Callable[[str, str, Any], Any]
 _NEEDED: Any = inspect.Parameter.empty
 
 
+def _arguments(function: Callable[..., Any], parameters: Mapping[str, Any]) -> str:
+    """Return the section `Args` of a layer with these parameters and defaults: what the docstring
+    of its function says of them.
+    """
+    listed = inspect.cleandoc(function.__doc__ or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
+    known = {entry.split()[0]: entry for entry in re.split(r"\n(?=    \S)", listed) if entry}
+    text = "Args:"
+    for name, default in parameters.items():
+        entry = known.get(name, "")
+        text += f"\n{entry}"
+        if default is not _NEEDED and "Default:" not in entry:
+            text += f"\n        Default: {default!r}."
+    return text
+
+
 def _define(
     name: str,
     function: Callable[..., Any],
@@ -33,8 +50,9 @@ def _define(
     **arguments)``.
 
     Functions with a parameter `training` are called in training only; otherwise the layer returns
-    its input. `text` and `example` make its docstring. `checks` has those of arguments that the
-    constructor makes; the function checks the others.
+    its input. `text` and `example` make its docstring, of more than three parameters with what the
+    function's says of them. `checks` has those of arguments that the constructor makes; the
+    function checks the others.
     """
     given = [inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v) for k, v in parameters.items()]
     signature = inspect.Signature(given)
@@ -62,7 +80,10 @@ def _define(
         return ", ".join(f"{k}={v.shape if isinstance(v, Tensor) else v!r}" for k, v in shown)
 
     call, result = example
-    doc = f"{text}\n\n    >>> import mycel as ms\n    >>> ms.mint.nn.{call}\n    {result}\n    "
+    shown = f">>> import mycel as ms\n>>> ms.mint.nn.{call}\n{result}"
+    if len(parameters) > 3:
+        shown = f"{_arguments(function, parameters)}\n\nExamples:\n{textwrap.indent(shown, '    ')}"
+    doc = f"{text}\n\n{textwrap.indent(shown, '    ')}\n    "
     members = {
         "__init__": start,
         "construct": construct,
@@ -262,14 +283,14 @@ _define(
 _define(
     "AvgPool1d",
     functional.avg_pool1d,
-    "The mean of each window of (N, C, L); the arguments are those of `mycel.mint.nn.functional.avg_pool1d`.",
+    "The mean of each window of (N, C, L), by `mycel.mint.nn.functional.avg_pool1d`.",
     ("AvgPool1d(2)(ms.Tensor([[[1.0, 3.0]]])).tolist()", "[[[2.0]]]"),
     **_WINDOWS,
 )
 _define(
     "AvgPool2d",
     functional.avg_pool2d,
-    "The mean of each window of (N, C, H, W); the arguments are those of `mycel.mint.nn.functional.avg_pool2d`.",
+    "The mean of each window of (N, C, H, W), by `mycel.mint.nn.functional.avg_pool2d`.",
     ("AvgPool2d((1, 2))(ms.Tensor([[[[1.0, 3.0]]]])).tolist()", "[[[[2.0]]]]"),
     **_WINDOWS,
     divisor_override=None,
@@ -277,7 +298,7 @@ _define(
 _define(
     "AvgPool3d",
     functional.avg_pool3d,
-    "The mean of each window of (N, C, D, H, W); the arguments are those of `mycel.mint.nn.functional.avg_pool3d`.",
+    "The mean of each window of (N, C, D, H, W), by `mycel.mint.nn.functional.avg_pool3d`.",
     ("AvgPool3d(2)(ms.ops.ones((1, 1, 2, 2, 2))).tolist()", "[[[[[1.0]]]]]"),
     **_WINDOWS,
     divisor_override=None,
@@ -285,8 +306,8 @@ _define(
 _define(
     "MaxPool2d",
     functional.max_pool2d,
-    "The largest element of each window of (N, C, H, W); with `return_indices` also its position in H * W. "
-    "The arguments are those of `mycel.mint.nn.functional.max_pool2d`.",
+    "The largest element of each window of (N, C, H, W), by `mycel.mint.nn.functional.max_pool2d`; with "
+    "`return_indices` also its position in H * W.",
     ("MaxPool2d((1, 2))(ms.Tensor([[[[1.0, 3.0]]]])).tolist()", "[[[[3.0]]]]"),
     kernel_size=1,
     stride=None,
@@ -309,8 +330,7 @@ _define(
     "Fold",
     functional.fold,
     "Images of `output_size` from blocks of `kernel_size`, the columns of (N, C * block, L), which add up where they "
-    "overlap. Blocks lie `stride` apart, in images with `padding` on both sides; `dilation` is the distance of "
-    "their elements.",
+    "overlap. Blocks lie `stride` apart, in images with `padding` on both sides.",
     ("Fold((2, 2), 1)(ms.ops.ones((1, 1, 4))).shape", "(1, 1, 2, 2)"),
     output_size=_NEEDED,
     **_BLOCKS,
@@ -319,14 +339,14 @@ _define(
     "Unfold",
     functional.unfold,
     "The blocks of `kernel_size` of images (N, C, H, W) as columns of (N, C * block, L). Blocks lie `stride` apart, "
-    "in images with `padding` on both sides; `dilation` is the distance of their elements.",
+    "in images with `padding` on both sides.",
     ("Unfold(2)(ms.ops.ones((1, 1, 2, 2))).shape", "(1, 4, 1)"),
     **_BLOCKS,
 )
 _define(
     "Upsample",
     functional.interpolate,
-    "An input (N, C, *spatial) resized; the arguments are those of `mycel.mint.nn.functional.interpolate`.",
+    "An input (N, C, *spatial) resized by `mycel.mint.nn.functional.interpolate`.",
     ("Upsample(4)(ms.Tensor([[[1.0, 3.0]]])).tolist()", "[[[1.0, 1.0, 3.0, 3.0]]]"),
     size=None,
     scale_factor=None,

@@ -121,16 +121,30 @@ class Conv1d(_Convolution):
     """The convolution of (N, C, L) signals with a weight (out_channels, in_channels / groups,
     kernel).
 
-    `in_channels` and `out_channels` are the numbers of channels, and `groups` of groups that are
-    convolved separately. `kernel_size`, `stride` and `dilation` (the distance of the kernel's
-    elements) are an int, or one for each axis. `padding` is an int, one for each axis, "valid" or
-    "same", and `padding_mode` "zeros", "reflect", "replicate" or "circular". `bias` adds a bias;
-    `dtype` is the element type of the parameters (None: float32). Weight and bias start uniformly
-    within 1 / sqrt(fan in). Raises TypeError or ValueError for arguments that do not fit together.
+    Weight and bias start uniformly within 1 / sqrt(fan in).
 
-    >>> import mycel as ms
-    >>> ms.mint.nn.Conv1d(2, 3, 2)(ms.ops.ones((1, 2, 5))).shape
-    (1, 3, 4)
+    Args:
+        in_channels (int): The number of channels of the input, which `groups` divides.
+        out_channels (int): The number of channels of the result, which `groups` divides.
+        kernel_size (int | tuple[int, ...]): The size of the kernel: an int, or one for each axis.
+        stride (int | tuple[int, ...]): The step of the kernel: an int, or one for each axis.
+            Default: 1.
+        padding (int | str | tuple[int, ...]): The padding on each side: an int, one for each axis,
+            "valid" or "same". Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the kernel's elements: an int, or one for
+            each axis. Default: 1.
+        groups (int): The number of groups of channels that are convolved separately. Default: 1.
+        bias (bool): Whether there is a bias. Default: True.
+        padding_mode (str): "zeros", "reflect", "replicate" or "circular". Default: "zeros".
+        dtype (DType | None): The element type of the parameters; None for float32. Default: None.
+
+    Raises:
+        TypeError, ValueError: For arguments that do not fit together.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.mint.nn.Conv1d(2, 3, 2)(ms.ops.ones((1, 2, 5))).shape
+        (1, 3, 4)
     """
 
     rank = 1

@@ -49,4 +49,26 @@ class SparseTensorDenseMatmul(Cell):
         self.adjoint_st, self.adjoint_dt = adjoint_st, adjoint_dt
 
     def construct(self, indices: Any, values: Any, sparse_shape: Any, dense: Any) -> Tensor:
+        """Return the product of the sparse and the dense matrix.
+
+        Args:
+            indices (Tensor): The positions of the stored values, integers (N, 2).
+            values (Tensor): The stored values, (N,).
+            sparse_shape (tuple[int, int] | list[int] | Tensor): The rows and columns of the sparse
+                matrix, two sizes.
+            dense (Tensor): The dense matrix, which has as many rows as the sparse one has columns,
+                after those are transposed that `adjoint_st` and `adjoint_dt` name.
+
+        Returns:
+            Tensor: (rows of the sparse matrix, columns of the dense one).
+
+        Raises:
+            ShapeError: If the two matrices do not fit.
+
+        Examples:
+            >>> import mycel as ms
+            >>> product, x = ms.nn.SparseTensorDenseMatmul(), ms.Tensor([[1.0], [5.0]])
+            >>> product.construct(ms.Tensor([[0, 1]]), ms.Tensor([3.0]), (1, 2), x).tolist()
+            [[15.0]]
+        """
         return sparse_dense_matmul(indices, values, sparse_shape, dense, self.adjoint_st, self.adjoint_dt)

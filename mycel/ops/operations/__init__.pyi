@@ -1381,8 +1381,8 @@ class BatchMatMul(Primitive):
         ...
 
 class BatchNorm(Primitive):
-    """`mycel.ops.batch_norm` as an object. Normalise each channel (axis 1) of `input_x`, scale
-    it by `weight` and shift it by `bias` (Ioffe and Szegedy, 2015)."""
+    """`mycel.ops.batch_norm` as an object: each channel (axis 1) of `input_x` normalised, scaled
+    by `scale` and shifted by `bias` (Ioffe and Szegedy, 2015)."""
 
     def __init__(
         self,
@@ -1628,8 +1628,8 @@ class BlackmanWindow(Primitive):
         ...
 
 class BoundingBoxDecode(Primitive):
-    """`mycel.ops.bounding_box_decode` as an object. Return the boxes to which offsets take other
-    boxes, cut at an image of `max_shape`."""
+    """`mycel.ops.bounding_box_decode` as an object: the boxes (boxes, 4) to which offsets take
+    other boxes, cut at an image of `max_shape`."""
 
     def __init__(
         self,
@@ -1848,7 +1848,8 @@ class Coalesce(Primitive):
         ...
 
 class Col2Im(Primitive):
-    """`mycel.ops.col2im` as an object. Add columns up into images, as `fold` does."""
+    """`mycel.ops.col2im` as an object: columns added up into images (N, C, H, W), as `fold`
+    does."""
 
     def __init__(
         self,
@@ -2062,8 +2063,7 @@ class Conv3D(Primitive):
         ...
 
 class Conv3DTranspose(Primitive):
-    """`mycel.ops.conv3d_transpose` as an object. Return the transpose of `conv3d`: `inputs` (N,
-    C_in, D, H, W) spread over a larger volume by `weight` (C_in, C_out / group, KD, KH, KW)."""
+    """`mycel.ops.conv3d_transpose` as an object: the transpose of a convolution of volumes."""
 
     def __init__(
         self,
@@ -2219,8 +2219,8 @@ class DataFormatVecPermute(Primitive):
         ...
 
 class DeformableOffsets(Primitive):
-    """Return what the elements of a kernel read at each place of `x` (N, C, H, W): (N, C, H_out
-    kh, W_out kw), the kernel's elements side by side."""
+    """What the elements of a kernel read at each place of `x` (N, C, H, W): (N, C, H_out kh,
+    W_out kw), the kernel's elements side by side (Dai et al., 2017; Zhu et al., 2018)."""
 
     def __init__(
         self,
@@ -2313,8 +2313,7 @@ class Digamma(Primitive):
         ...
 
 class Dilation2D(Primitive):
-    """Return the largest x + filter over each window of `x` (N, C, H, W), with a `filter` (C,
-    KH, KW)."""
+    """The largest x + filter over each window of `x` (N, C, H, W), with a `filter` (C, KH, KW)."""
 
     def __init__(
         self,
@@ -2645,8 +2644,8 @@ class Expm1(Primitive):
         ...
 
 class ExtractGlimpse(Primitive):
-    """Return windows of `size` (height, width) out of images `x` (N, H, W, C), one for each,
-    centred at `offsets` (N, 2) of (y, x)."""
+    """Windows out of images `x` (N, H, W, C), one for each, centred at `offsets` (N, 2) of (y,
+    x)."""
 
     def __init__(
         self,
@@ -2661,7 +2660,8 @@ class ExtractGlimpse(Primitive):
         ...
 
 class ExtractImagePatches(Primitive):
-    """Return the windows of `input` (N, C, *spatial) as channels: (N, prod(kernel) C, *windows)."""
+    """The windows of images (N, C, H, W) as channels: (N, KH KW C, *windows), where the place in
+    the window is slowest and the channel fastest."""
 
     def __init__(self, ksizes: Any, strides: Any, rates: Any, padding: str = ...) -> None:
         ...
@@ -3262,8 +3262,8 @@ class HSwish(Primitive):
         ...
 
 class HammingWindow(Primitive):
-    """`mycel.ops.hamming_window` as an object. Return the Hamming window ``alpha - beta * cos(2
-    * pi * i / (n - 1))``."""
+    """`mycel.ops.hamming_window` as an object: the Hamming window ``alpha - beta * cos(2 * pi *
+    i / (n - 1))``."""
 
     def __init__(
         self,
@@ -3603,8 +3603,8 @@ class LARSUpdate(Primitive):
         ...
 
 class LRN(Primitive):
-    """`mycel.ops.lrn` as an object. Divide each element by ``(bias + alpha * squares) ** beta``
-    (Krizhevsky et al., 2012)."""
+    """`mycel.ops.lrn` as an object: each element of (N, C, H, W) divided by ``(bias + alpha *
+    squares) ** beta`` (Krizhevsky et al., 2012)."""
 
     def __init__(
         self,
@@ -3801,7 +3801,7 @@ class LogSpace(Primitive):
         ...
 
 class LogUniformCandidateSampler(Primitive):
-    """`mycel.ops.log_uniform_candidate_sampler` as an object. Draw classes k with the
+    """`mycel.ops.log_uniform_candidate_sampler` as an object: classes k drawn with the
     probabilities log((k + 2) / (k + 1)) / log(range_max + 1), for classes sorted from the
     most to the least frequent."""
 
@@ -4737,8 +4737,8 @@ class RNNTLoss(Primitive):
         ...
 
 class ROIAlign(Primitive):
-    """Return the features (N, C, H, W) of regions at one size: (R, C, pooled_height,
-    pooled_width)."""
+    """The features (N, C, H, W) of regions at one size: (R, C, pooled_height, pooled_width) (He
+    et al., "Mask R-CNN", 2017)."""
 
     def __init__(
         self,
@@ -5221,8 +5221,7 @@ class SGD(Primitive):
         ...
 
 class STFT(Primitive):
-    """`mycel.ops.stft` as an object. Return the Fourier transforms of overlapping frames of a
-    signal."""
+    """`mycel.ops.stft` as an object: the Fourier transforms of overlapping frames of a signal."""
 
     def __init__(
         self,
@@ -5239,8 +5238,8 @@ class STFT(Primitive):
         ...
 
 class SampleDistortedBoundingBoxV2(Primitive):
-    """Return a random part of an image: where it begins (y, x, 0), its size (height, width, -1),
-    and its box (1, 1, 4) of (y0, x0, y1, x1) from 0 to 1."""
+    """A random part of an image: where it begins (y, x, 0), its size (height, width, -1), and
+    its box (1, 1, 4) of (y0, x0, y1, x1) from 0 to 1 (Szegedy et al., 2015)."""
 
     def __init__(
         self,
@@ -6067,8 +6066,7 @@ class StopGradient(Primitive):
         ...
 
 class StridedSlice(Primitive):
-    """`mycel.ops.strided_slice` as an object. Return ``input_x[begin[0]:end[0]:strides[0],
-    ...]``."""
+    """`mycel.ops.strided_slice` as an object: ``input_x[begin[0]:end[0]:strides[0], ...]``."""
 
     def __init__(
         self,
@@ -6325,8 +6323,8 @@ class Tril(Primitive):
         ...
 
 class TrilIndices(Primitive):
-    """`mycel.ops.tril_indices` as an object. Return the row and column indices (2 x count) of
-    the elements of a `row` x `col` matrix on and below a diagonal."""
+    """`mycel.ops.tril_indices` as an object: the row and column indices (2 x count) of the
+    elements of a `row` x `col` matrix on and below a diagonal."""
 
     def __init__(self, row: Any, col: Any, offset: Any = ..., dtype: Any = ...) -> None:
         ...
@@ -6360,8 +6358,8 @@ class Triu(Primitive):
         ...
 
 class TriuIndices(Primitive):
-    """`mycel.ops.triu_indices` as an object. Return the row and column indices (2 x count) of
-    the elements of a `row` x `col` matrix on and above a diagonal."""
+    """`mycel.ops.triu_indices` as an object: the row and column indices (2 x count) of the
+    elements of a `row` x `col` matrix on and above a diagonal."""
 
     def __init__(self, row: Any, col: Any, offset: Any = ..., dtype: Any = ...) -> None:
         ...
@@ -6416,7 +6414,7 @@ class TupleToArray(Primitive):
         ...
 
 class UniformCandidateSampler(Primitive):
-    """`mycel.ops.uniform_candidate_sampler` as an object. Draw classes with equal probabilities
+    """`mycel.ops.uniform_candidate_sampler` as an object: classes drawn with equal probabilities
     from [0, `range_max`)."""
 
     def __init__(

@@ -277,7 +277,25 @@ class Col2Im(
     dilation=integers(1, kinds=(tuple, list)),
     padding=integers(0, kinds=(tuple, list)),
     stride=integers(1, kinds=(tuple, list)),
-): ...
+):
+    """`mycel.ops.col2im` as an object: columns added up into images (N, C, H, W), as `fold` does.
+
+    It is called with the columns (N, C, KH KW, positions) and the size (H, W), a tensor (2,).
+
+    Args:
+        kernel_size (int | tuple[int, int]): The size of the window: an int, or one for each axis.
+        dilation (int | tuple[int, int]): The distance of its elements: an int, or one for each
+            axis. Default: 1.
+        padding (int | tuple[int, int]): The zeros that were added on each side: an int, or one for
+            each axis. Default: 0.
+        stride (int | tuple[int, int]): The step of the window: an int, or one for each axis.
+            Default: 1.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.Col2Im(2)(ms.ops.ones((1, 1, 4, 4)), ms.Tensor([3, 3])).tolist()
+        [[[[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]]]]
+    """
 
 
 class ChannelShuffle(
@@ -373,7 +391,28 @@ class BoundingBoxDecode(
     means=numbers((0.0, 0.0, 0.0, 0.0), 4),
     stds=numbers((1.0, 1.0, 1.0, 1.0), 4),
     wh_ratio_clip=0.016,
-): ...
+):
+    """`mycel.ops.bounding_box_decode` as an object: the boxes (boxes, 4) to which offsets take
+    other boxes, cut at an image of `max_shape`.
+
+    It is called with the boxes and the offsets, (boxes, 4) each. Offsets are multiplied by `stds`,
+    and `means` are added.
+
+    Args:
+        max_shape (tuple[int, int]): The size of the image, (height, width).
+        means (tuple[float, float, float, float]): The means of the offsets. Default:
+            (0.0, 0.0, 0.0, 0.0).
+        stds (tuple[float, float, float, float]): The scales of the offsets. Default:
+            (1.0, 1.0, 1.0, 1.0).
+        wh_ratio_clip (float): Sizes change by a factor of 1 / wh_ratio_clip at most. Default:
+            0.016.
+
+    Examples:
+        >>> import mycel as ms
+        >>> anchor, offsets = ms.Tensor([[2.0, 2.0, 5.0, 5.0]]), ms.Tensor([[0.5, 0.5, 0.0, 0.0]])
+        >>> ms.ops.BoundingBoxDecode((20, 20))(anchor, offsets).tolist()
+        [[4.0, 4.0, 7.0, 7.0]]
+    """
 
 
 def _window(function: Any) -> Any:
@@ -407,7 +446,24 @@ class HammingWindow(
     alpha=0.54,
     beta=0.46,
     dtype=element_type(D.float32, D.float16, D.float64),
-): ...
+):
+    """`mycel.ops.hamming_window` as an object: the Hamming window
+    ``alpha - beta * cos(2 * pi * i / (n - 1))``.
+
+    It is called with the number n of elements, a tensor of one integer.
+
+    Args:
+        periodic (bool): Whether the window is one of n + 1 elements without its last. Default:
+            True.
+        alpha (float): The first coefficient. Default: 0.54.
+        beta (float): The second coefficient. Default: 0.46.
+        dtype (DType): The element type: float16, float32 or float64. Default: float32.
+
+    Examples:
+        >>> import mycel as ms
+        >>> [round(v, 2) for v in ms.ops.HammingWindow()(ms.Tensor(4)).tolist()]
+        [0.08, 0.54, 1.0, 0.54]
+    """
 
 
 class STFT(
@@ -421,7 +477,28 @@ class STFT(
     normalized=flag(),
     onesided=flag(),
     return_complex=flag(),
-): ...
+):
+    """`mycel.ops.stft` as an object: the Fourier transforms of overlapping frames of a signal.
+
+    It is called with the signal ([B,] L) and the factors of a frame (win_length,), and returns
+    ([B,] frequencies, frames), or with an axis of 2 behind. Frame k begins at element k hop_length.
+    Where there are fewer factors than `n_fft`, zeros stand on both sides of them.
+
+    Args:
+        n_fft (int): The length of a frame.
+        hop_length (int): The distance between frames.
+        win_length (int): The number of factors of a frame, 1 to `n_fft`.
+        normalized (bool): Whether results are divided by sqrt(n_fft).
+        onesided (bool): Whether frequencies above n_fft / 2 are left out, as only those of real
+            signals can be.
+        return_complex (bool): Whether the result is complex, else its last axis has the real and
+            imaginary parts.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.STFT(4, 2, 4, False, True, True)(ms.ops.ones(8), ms.ops.ones(4)).shape
+        (3, 3)
+    """
 
 
 def _ctc(p: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> tuple[Tensor, Tensor]:

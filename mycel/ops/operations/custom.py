@@ -143,7 +143,8 @@ class Custom(Primitive):
         func_type (str): "hybrid", "pyfunc" or "aot". Default: "pyfunc".
         bprop (Callable[..., Any] | None): Gets the inputs, the result and its gradient, and returns
             a gradient, or None, for each input. Default: None.
-        reg_info (Any): Limits the element types of the inputs; from `CustomRegOp`. Default: None.
+        reg_info (CustomRegOp | dict | str | None): Limits the element types of the inputs; from
+            `CustomRegOp`. Default: None.
 
     Raises:
         TypeError, ValueError: For arguments and results that do not fit.

@@ -154,7 +154,33 @@ class DeformableOffsets(
     data_format="NCHW",
     deformable_groups=1,
     modulated=True,
-): ...
+):
+    """What the elements of a kernel read at each place of `x` (N, C, H, W): (N, C, H_out kh, W_out
+    kw), the kernel's elements side by side (Dai et al., 2017; Zhu et al., 2018).
+
+    It is called with (x, offsets). `offsets` (N, 3 deformable_groups kh kw, H_out, W_out) holds the
+    shifts along x, those along y, and the factors of the values read, each for every one of the
+    groups of channels and every element of the kernel.
+
+    Args:
+        strides (tuple[int, int, int, int]): The step of the kernel, for each of the axes (N, C, H,
+            W); 1 for N and C.
+        pads (tuple[int, int, int, int]): The zeros at (top, bottom, left, right).
+        ksize (tuple[int, int]): The size of the kernel, (kh, kw).
+        dilations (tuple[int, int, int, int]): The distance of its elements, for each of the axes
+            (N, C, H, W); 1 for N and C. Default: (1, 1, 1, 1).
+        data_format (str): Must be "NCHW". Default: "NCHW".
+        deformable_groups (int): The number of groups of channels with shifts of their own. Default:
+            1.
+        modulated (bool): Must be True. Default: True.
+
+    Examples:
+        >>> import mycel as ms
+        >>> read = ms.ops.DeformableOffsets((1, 1, 1, 1), (0, 0, 0, 0), (1, 1))
+        >>> offsets = ms.Tensor([[[[0.5, 0.0]], [[0.0, 0.0]], [[1.0, 2.0]]]])
+        >>> read(ms.Tensor([[[[1.0, 3.0]]]]), offsets).tolist()
+        [[[[2.0, 6.0]]]]
+    """
 
 
 class ROIAlign(
@@ -167,7 +193,28 @@ class ROIAlign(
     spatial_scale=real(),
     sample_num=2,
     roi_end_mode=integer(1, 0, 1),
-): ...
+):
+    """The features (N, C, H, W) of regions at one size: (R, C, pooled_height, pooled_width) (He et
+    al., "Mask R-CNN", 2017).
+
+    It is called with the features and the regions (R, 5), rows (image, x0, y0, x1, y1). A region is
+    divided into bins; each result is the mean of positions spread evenly over a bin.
+
+    Args:
+        pooled_height (int): The number of bins along y.
+        pooled_width (int): The number of bins along x.
+        spatial_scale (float): What the coordinates of regions are multiplied by.
+        sample_num (int): The number of positions along each axis of a bin; 0 for as many as it has
+            elements, rounded up. Default: 2.
+        roi_end_mode (int): 1 if regions end behind their last pixel; with 0 they are at least one
+            element wide. Default: 1.
+
+    Examples:
+        >>> import mycel as ms
+        >>> roi = ms.Tensor([[0.0, 0.2, 0.3, 0.2, 0.3]])
+        >>> ms.ops.ROIAlign(1, 1, 0.5)(ms.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), roi).shape
+        (1, 1, 1, 1)
+    """
 
 
 class ExtractGlimpse(
@@ -180,7 +227,28 @@ class ExtractGlimpse(
     uniform_noise=True,
     noise=word("uniform", "gaussian", "zero"),
     inputs=(Tensor, SIZES, Tensor),
-): ...
+):
+    """Windows out of images `x` (N, H, W, C), one for each, centred at `offsets` (N, 2) of (y, x).
+
+    It is called with (x, size, offsets), where `size` is that of the windows, (height, width). The
+    position of a window's first element is truncated to a whole number.
+
+    Args:
+        centered (bool): Whether offsets are halved and count from the image's centre, else from its
+            corner. Default: True.
+        normalized (bool): Whether offsets are in sizes of the image, else in elements. Default:
+            True.
+        uniform_noise (bool): Must be False for another `noise` than "uniform". Default: True.
+        noise (str): What there is outside of the image: "uniform" between -1 and 1, "gaussian"
+            (standard normal, where MindSpore has a mean of 10) or "zero". Default: "uniform".
+
+    Examples:
+        >>> import mycel as ms
+        >>> image, offsets = ms.ops.arange(9.0).reshape((1, 3, 3, 1)), ms.Tensor([[1.0, 1.0]])
+        >>> glimpse = ms.ops.ExtractGlimpse(False, False, False, "zero")
+        >>> glimpse(image, (2, 2), offsets).flatten().tolist()
+        [0.0, 1.0, 3.0, 4.0]
+    """
 
 
 class ResizeArea(
@@ -280,7 +348,34 @@ class SampleDistortedBoundingBoxV2(
     area_range=numbers((0.05, 1.0), 2, kinds=(tuple, list)),
     max_attempts=integer(100, at_least=1),
     use_image_if_no_bounding_boxes=False,
-): ...
+):
+    """A random part of an image: where it begins (y, x, 0), its size (height, width, -1), and its
+    box (1, 1, 4) of (y0, x0, y1, x1) from 0 to 1 (Szegedy et al., 2015).
+
+    It is called with the size of the image (height, width, channels), boxes (batch, N, 4) and the
+    share of one of these that the part covers at least. All attempts are drawn at once, and the
+    first that fits is taken, or the whole image.
+
+    Args:
+        seed (int): A seed of the random numbers, to which `seed2` is added; 0 for the default
+            generator. Default: 0.
+        seed2 (int): What is added to `seed`. Default: 0.
+        aspect_ratio_range (tuple[float, float] | list[float]): The least and the largest width over
+            height of the part. Default: (0.75, 1.33).
+        area_range (tuple[float, float] | list[float]): The least and the largest area of the part,
+            as shares of the image's. Default: (0.05, 1.0).
+        max_attempts (int): The number of attempts, at least 1. Default: 100.
+        use_image_if_no_bounding_boxes (bool): Whether without boxes the image is one, else that is
+            a ValueError of the call. Default: False.
+
+    Examples:
+        >>> import mycel as ms
+        >>> draw = ms.ops.SampleDistortedBoundingBoxV2(seed=1)
+        >>> boxes = ms.Tensor([[[0.2, 0.2, 0.8, 0.8]]])
+        >>> begin, size, box = draw(ms.Tensor([60, 40, 3], ms.int32), boxes, ms.Tensor(0.5))
+        >>> begin.shape, size.tolist()[2], box.shape
+        ((3,), -1, (1, 1, 4))
+    """
 
 
 _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "circular": "circular"}

@@ -116,7 +116,23 @@ class LRN(
     alpha=1.0,
     beta=0.5,
     norm_region=word("ACROSS_CHANNELS"),
-): ...
+):
+    """`mycel.ops.lrn` as an object: each element of (N, C, H, W) divided by
+    ``(bias + alpha * squares) ** beta`` (Krizhevsky et al., 2012).
+
+    Args:
+        depth_radius (int): How far channels count on both sides in the sum of squares, at least 0.
+            Default: 5.
+        bias (float): What is added to the sum. Default: 1.0.
+        alpha (float): The factor of the sum. Default: 1.0.
+        beta (float): The exponent. Default: 0.5.
+        norm_region (str): Must be "ACROSS_CHANNELS". Default: "ACROSS_CHANNELS".
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.LRN(bias=3.0)(ms.ops.ones((1, 1, 1, 1))).item()
+        0.5
+    """
 
 
 class RmsNorm(Primitive, compute=lambda p, x, gamma: normalization.rms_norm(x, gamma, p.epsilon), epsilon=1e-6): ...
@@ -162,7 +178,29 @@ class BatchNorm(
     epsilon=real(1e-5, above=0, at_most=1),
     momentum=real(0.1, at_least=0, at_most=1),
     data_format=word("NCHW", "NHWC"),
-): ...
+):
+    """`mycel.ops.batch_norm` as an object: each channel (axis 1) of `input_x` normalised, scaled by
+    `scale` and shifted by `bias` (Ioffe and Szegedy, 2015).
+
+    It is called with (input_x, scale, bias, mean, variance), of which the last four are (C,). The
+    results are the normalised tensor and four vectors (C,): `mean` and `variance` twice; in
+    training zeros twice, then the mean and the biased variance of the batch.
+
+    Args:
+        is_training (bool): Whether the mean and variance are those of the batch, towards which
+            `mean` and `variance` are moved in place. Default: False.
+        epsilon (float): What is added to the variance, above 0 and at most 1. Default: 1e-05.
+        momentum (float): The share by which they are moved, from 0 to 1. Default: 0.1.
+        data_format (str): The order of the axes, "NCHW", which holds for any (N, C, ...); for
+            "NHWC" a call raises ValueError. Default: "NCHW".
+
+    Examples:
+        >>> import mycel as ms
+        >>> one, zero = ms.ops.ones(1), ms.ops.zeros(1)
+        >>> x = ms.Tensor([[1.0], [3.0]])
+        >>> [v.tolist() for v in ms.ops.BatchNorm(True)(x, one, zero, zero, one)[3:]]
+        [[2.0], [1.0]]
+    """
 
 
 class BiasAdd(

@@ -215,7 +215,28 @@ class LogUniformCandidateSampler(
     unique=True,
     range_max=integer(5, at_least=1),
     seed=integer(0, at_least=0),
-): ...
+):
+    """`mycel.ops.log_uniform_candidate_sampler` as an object: classes k drawn with the
+    probabilities log((k + 2) / (k + 1)) / log(range_max + 1), for classes sorted from the most to
+    the least frequent.
+
+    It is called with the true classes, (batch, num_true), and returns the sampled ones in their
+    type, and the expected counts, float32, of the true and of the sampled classes.
+
+    Args:
+        num_true (int): The number of true classes of an example, at least 1. Default: 1.
+        num_sampled (int): The number of sampled classes, at least 1. Default: 5.
+        unique (bool): Whether no class is sampled twice. Default: True.
+        range_max (int): The number of classes, at least 1. Default: 5.
+        seed (int): The seed, at least 0; 0 for the default generator. Default: 0.
+
+    Examples:
+        >>> import mycel as ms
+        >>> true = ms.Tensor([[1, 7], [0, 4]])
+        >>> sampled, of_true, of_sampled = ms.ops.LogUniformCandidateSampler(2)(true)
+        >>> sorted(sampled.tolist()), of_true.shape, of_sampled.shape
+        ([0, 1, 2, 3, 4], (2, 2), (5,))
+    """
 
 
 class MultinomialWithReplacement(
@@ -264,7 +285,28 @@ class UniformCandidateSampler(
     range_max=integer(at_least=1),
     seed=integer(0, at_least=0),
     remove_accidental_hits=False,
-): ...
+):
+    """`mycel.ops.uniform_candidate_sampler` as an object: classes drawn with equal probabilities
+    from [0, `range_max`).
+
+    It is called with the true classes, (batch, num_true), and returns the sampled ones in their
+    type, and the expected counts, float32, of the true and of the sampled classes.
+
+    Args:
+        num_true (int): The number of true classes of an example, at least 1.
+        num_sampled (int): The number of sampled classes, at least 1.
+        unique (bool): Whether no class is sampled twice.
+        range_max (int): The number of classes, at least 1.
+        seed (int): The seed, at least 0; 0 for the default generator. Default: 0.
+        remove_accidental_hits (bool): Whether, with `unique`, no true class is sampled; where too
+            few other classes are left the last samples are -1. Default: False.
+
+    Examples:
+        >>> import mycel as ms
+        >>> draw = ms.ops.UniformCandidateSampler(1, 3, False, 4)
+        >>> draw(ms.Tensor([[1], [3]]))[1].tolist()
+        [[0.75], [0.75]]
+    """
 
 
 # Masks of dropout, a bit an element.

@@ -361,7 +361,23 @@ class TrilIndices(
     col=integer(at_least=0),
     offset=0,
     dtype=element_type(D.int32, D.int64),
-): ...
+):
+    """`mycel.ops.tril_indices` as an object: the row and column indices (2 x count) of the elements
+    of a `row` x `col` matrix on and below a diagonal.
+
+    It is called without inputs.
+
+    Args:
+        row (int): The number of rows, at least 0.
+        col (int): The number of columns, at least 0.
+        offset (int): The diagonal, 0 for the main one and positive above it. Default: 0.
+        dtype (DType): The element type: int32 or int64. Default: int32.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.TrilIndices(2, 2)().tolist()
+        [[0, 1, 1], [0, 0, 1]]
+    """
 
 
 class TriuIndices(
@@ -371,7 +387,23 @@ class TriuIndices(
     col=integer(at_least=0),
     offset=0,
     dtype=element_type(D.int32, D.int64),
-): ...
+):
+    """`mycel.ops.triu_indices` as an object: the row and column indices (2 x count) of the elements
+    of a `row` x `col` matrix on and above a diagonal.
+
+    It is called without inputs.
+
+    Args:
+        row (int): The number of rows, at least 0.
+        col (int): The number of columns, at least 0.
+        offset (int): The diagonal, 0 for the main one and positive above it. Default: 0.
+        dtype (DType): The element type: int32 or int64. Default: int32.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.TriuIndices(2, 2)().tolist()
+        [[0, 0, 1], [0, 1, 1]]
+    """
 
 
 class StridedSlice(
@@ -385,7 +417,23 @@ class StridedSlice(
     new_axis_mask=0,
     shrink_axis_mask=0,
     inputs=(Tensor, SIZES, SIZES, SIZES),
-): ...
+):
+    """`mycel.ops.strided_slice` as an object: ``input_x[begin[0]:end[0]:strides[0], ...]``.
+
+    It is called with (input_x, begin, end, strides). Bit i of a mask changes entry i.
+
+    Args:
+        begin_mask (int): The axes, as bits, whose `begin` is left out. Default: 0.
+        end_mask (int): The axes whose `end` is left out. Default: 0.
+        ellipsis_mask (int): The entry that is "...". Default: 0.
+        new_axis_mask (int): The entries that are a new axis. Default: 0.
+        shrink_axis_mask (int): The entries that are an index, which removes the axis. Default: 0.
+
+    Examples:
+        >>> import mycel as ms
+        >>> ms.ops.StridedSlice(begin_mask=1)(ms.ops.arange(6), (1,), (6,), (2,)).tolist()
+        [0, 2, 4]
+    """
 
 
 def _even_parts(p: Any, x: Any) -> tuple[Tensor, ...]:

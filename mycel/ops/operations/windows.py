@@ -71,7 +71,39 @@ class Conv3DTranspose(
     group=integer(1, at_least=1),
     output_padding=integers(0),
     data_format=one_of("NCDHW", "NDHWC"),
-): ...
+):
+    """`mycel.ops.conv3d_transpose` as an object: the transpose of a convolution of volumes.
+
+    It is called with the input (N, C_in, D, H, W), which is spread over a larger volume, and the
+    weight (C_in, C_out / group, KD, KH, KW), whose shape decides the channels and the size of the
+    window.
+
+    Args:
+        in_channel (int): The number of channels of the input, which is not compared with it.
+        out_channel (int): The number of channels of the result, which is not compared with it.
+        kernel_size (int | tuple[int, ...]): The size of the window, an int or one for each spatial
+            axis, which is not compared with the weight.
+        mode (int): Must be 1, cross-correlation. Default: 1.
+        pad_mode (str): "valid", "same" or "pad", also in capitals, as of the convolution that is
+            transposed. Default: "valid".
+        pad (int | tuple[int, ...]): The zeros of the convolution that is transposed with `pad_mode`
+            "pad": an int, or one for each spatial axis or for both of its sides. Default: 0.
+        stride (int | tuple[int, ...]): The step between windows: an int, or one for each spatial
+            axis. Default: 1.
+        dilation (int | tuple[int, ...]): The distance of the elements of the window: an int, or one
+            for each spatial axis. Default: 1.
+        group (int): The number of groups into which the channels are divided. Default: 1.
+        output_padding (int | tuple[int, ...]): How much longer each axis of the result is at its
+            end. Default: 0.
+        data_format (str): The order of the axes, "NCDHW"; for "NDHWC" a call raises ValueError.
+            Default: "NCDHW".
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, weight = ms.ops.ones((1, 2, 2, 2, 2)), ms.ops.ones((2, 3, 2, 2, 2))
+        >>> ms.ops.Conv3DTranspose(2, 3, 2)(x, weight).shape
+        (1, 3, 3, 3, 3)
+    """
 
 
 def _six(pad: Any) -> Any:
@@ -132,7 +164,27 @@ class Dilation2D(
     dilation=integers(at_least=1),
     pad_mode=one_of("SAME", "VALID", "same", "valid"),
     data_format=one_of("NCHW", "NHWC"),
-): ...
+):
+    """The largest x + filter over each window of `x` (N, C, H, W), with a `filter` (C, KH, KW).
+
+    It is called with (x, filter). Places outside of the image do not count.
+
+    Args:
+        stride (int | tuple[int, ...]): The step of the window: an int, or one for each spatial
+            axis.
+        dilation (int | tuple[int, ...]): The distance of the elements of the window: an int, or one
+            for each spatial axis.
+        pad_mode (str): "SAME" (ceil(size / stride) positions) or "VALID" (no padding), also in
+            small letters. Default: "SAME".
+        data_format (str): The order of the axes, "NCHW"; for "NHWC" a call raises ValueError.
+            Default: "NCHW".
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, filter = ms.Tensor([[[[1.0, 5.0, 2.0]]]]), ms.Tensor([[[0.0, 1.0]]])
+        >>> ms.ops.Dilation2D(1, 1, "VALID")(x, filter).tolist()
+        [[[[6.0, 5.0]]]]
+    """
 
 
 class ExtractImagePatches(
@@ -142,7 +194,24 @@ class ExtractImagePatches(
     strides=integers(alone=False, kinds=(tuple, list)),
     rates=integers(alone=False, kinds=(tuple, list)),
     padding="VALID",
-): ...
+):
+    """The windows of images (N, C, H, W) as channels: (N, KH KW C, *windows), where the place in
+    the window is slowest and the channel fastest.
+
+    Args:
+        ksizes (tuple[int, ...] | list[int]): The size of the window, (KH, KW), or (1, 1, KH, KW).
+        strides (tuple[int, ...] | list[int]): The step of the window, in the same form.
+        rates (tuple[int, ...] | list[int]): The distance of the elements of the window, in the same
+            form.
+        padding (str): "VALID" (no padding) or "SAME" (ceil(size / stride) positions), also in small
+            letters. Default: "VALID".
+
+    Examples:
+        >>> import mycel as ms
+        >>> patches = ms.ops.ExtractImagePatches([1, 2], [1, 1], [1, 1])
+        >>> patches(ms.Tensor([[[[1.0, 2.0, 3.0]]]])).tolist()
+        [[[[1.0, 2.0]], [[2.0, 3.0]]]]
+    """
 
 
 class ExtractVolumePatches(

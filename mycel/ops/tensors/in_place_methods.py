@@ -71,6 +71,54 @@ _IN_PLACE: dict[str, Callable[..., Any]] = {
     "relu_": activation.relu,
 }
 
+# What docstrings say of methods with many parameters, behind their first sentence.
+_SECTIONS = {
+    "addmm_": """
+
+    That is ``beta * self + alpha * (mat1 @ mat2)``.
+
+    Args:
+        mat1 (Tensor): The left matrix, (n, m).
+        mat2 (Tensor): The right matrix, (m, p).
+        beta (float): The factor of the tensor's values. Default: 1.
+        alpha (float): The factor of the product. Default: 1.
+
+    Returns:
+        Tensor: The tensor itself.
+
+    Raises:
+        ShapeError: If the result has another shape than the tensor.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.ops.ones((1, 1))
+        >>> x.addmm_(ms.ops.ones((1, 3)), ms.ops.ones((3, 1)), alpha=2).tolist()
+        [[7.0]]
+    """,
+    "index_add_": """
+
+    Args:
+        dim (int): The axis.
+        index (Tensor): The positions along it, a vector of n integers; negative ones count from the
+            end.
+        source (Tensor): The parts that are added, of the tensor's shape with n along `dim`.
+        alpha (Tensor | float): The factor of `source`. Default: 1.
+
+    Returns:
+        Tensor: The tensor itself.
+
+    Raises:
+        IndexRangeError: If a position lies outside of the axis.
+        ShapeError: If `source` has another shape.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x = ms.ops.zeros(3)
+        >>> x.index_add_(0, ms.Tensor([2, 0]), ms.Tensor([1.0, 2.0]), alpha=2).tolist()
+        [4.0, 0.0, 2.0]
+    """,
+}
+
 
 def _named(method: Any, name: str, text: str) -> Any:
     """Return a method with its name and docstring."""
@@ -90,7 +138,8 @@ def _writer(name: str, function: Callable[..., Any]) -> Any:
         new = cast(new, self.dtype)
         return self._replace(run(E.identity, new) if new is self else new)
 
-    _named(method, name, f"Return the tensor itself, after writing the result of `{name[:-1]}` into it.")
+    text = f"Return the tensor itself, after writing the result of `{name[:-1]}` into it."
+    _named(method, name, text + _SECTIONS.get(name, ""))
     return with_signature(method, function)
 
 

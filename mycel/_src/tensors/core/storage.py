@@ -169,8 +169,8 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0) -> 
     """Return a vector of the elements in a buffer.
 
     Args:
-        buffer (Any): Bytes, a bytearray, a memoryview or an array; the memory of a writable one is
-            shared.
+        buffer (bytes | bytearray | memoryview | numpy.ndarray): Bytes, a bytearray, a memoryview or
+            an array; the memory of a writable one is shared.
         dtype (DType | None): The element type.
         count (int): The number of elements; -1 for all. Default: -1.
         offset (int): The byte at which they begin. Default: 0.

@@ -43,8 +43,8 @@ class Tensor(TensorMethods):
     """An n-dimensional array of one element type.
 
     Args:
-        input_data (Any): A number, a nested sequence, a NumPy array or a tensor, whose values are
-            copied. Default: None.
+        input_data (Tensor | numpy.ndarray | numbers.Number | Sequence | None): A number, a nested
+            sequence, a NumPy array or a tensor, whose values are copied. Default: None.
         dtype (DType | None): The element type; None for float32 of floats in sequences and Python
             floats, int64 of integers and complex128 of complex numbers, and for that of an array.
             Default: None.
@@ -542,7 +542,8 @@ def tensor(
     """Return a new tensor.
 
     Args:
-        input_data (Any): As in `Tensor`. Default: None.
+        input_data (Tensor | numpy.ndarray | numbers.Number | Sequence | None): As in `Tensor`.
+            Default: None.
         dtype (DType | None): As in `Tensor`. Default: None.
         shape (tuple[int, ...] | None): As in `Tensor`. Default: None.
         init (Initializer | None): As in `Tensor`. Default: None.

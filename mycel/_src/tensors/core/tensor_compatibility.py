@@ -50,16 +50,31 @@ def _set(
 ) -> Tensor:
     """Make the tensor share the elements of another one, or of a storage, and return it.
 
-    Writes to either change both. With `size` the tensor has that shape, from element
-    `storage_offset` of `source` on; `stride` counts elements and must be that of the shape in
-    row-major order, or of a transposition of it. Without `source` it has no elements. Raises
-    TypeError for other sources, RuntimeError for another element type and for elements outside of
-    the source, Unsupported for other strides and inside compiled or differentiated functions.
+    Writes to either change both.
 
-    >>> import mycel as ms
-    >>> x, y = ms.ops.zeros((2, 2)), ms.Tensor([1.0])
-    >>> y.set_(x, 1, (2,)).fill_(5).tolist(), x.tolist()
-    ([5.0, 5.0], [[0.0, 5.0], [5.0, 0.0]])
+    Args:
+        source (Tensor | UntypedStorage | None): What the elements are shared with; without it the
+            tensor has no elements. Default: None.
+        storage_offset (int): The first element, counted in the storage of `source`; given with
+            `size`. Default: 0.
+        size (Sequence[int] | None): The shape; None for that of `source`. Default: None.
+        stride (Sequence[int] | None): The step along each axis, in elements, given with `size`. It
+            must be that of the shape in row-major order, which it is for None, or of a
+            transposition of it. Default: None.
+
+    Returns:
+        Tensor: The tensor itself.
+
+    Raises:
+        TypeError: For other sources.
+        RuntimeError: For another element type, and for elements outside of the source.
+        Unsupported: For other strides, and inside compiled or differentiated functions.
+
+    Examples:
+        >>> import mycel as ms
+        >>> x, y = ms.ops.zeros((2, 2)), ms.Tensor([1.0])
+        >>> y.set_(x, 1, (2,)).fill_(5).tolist(), x.tolist()
+        ([5.0, 5.0], [[0.0, 5.0], [5.0, 0.0]])
     """
     _outside("set_")
     if source is None:

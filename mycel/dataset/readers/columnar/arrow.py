@@ -195,8 +195,8 @@ class ArrowDataset(MappableDataset):
         shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
         cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
             Default: None.
-        null (Any): What stands for nulls: a value for all columns, or a dictionary by column;
-            without it a null is an error. Default: None.
+        null (object | dict[str, object]): What stands for nulls: a value for all columns, or a
+            dictionary by column; without it a null is an error. Default: None.
         held_bytes (int): How many bytes of row groups stay in memory, about; 256 MiB by default.
             Default: 268435456.
 

@@ -76,9 +76,9 @@ class HuggingFaceDataset(MappableDataset):
     values are converted.
 
     Args:
-        dataset (Any): A `Dataset` or `IterableDataset` of that library, a table of Arrow, an object
-            with `__getitem__` and `__len__`, or one with `__iter__`. Rows are dictionaries by
-            column, or tuples.
+        dataset (object): A `Dataset` or `IterableDataset` of that library, a table of Arrow, an
+            object with `__getitem__` and `__len__`, or one with `__iter__`. Rows are dictionaries
+            by column, or tuples.
         columns_list (list[str] | None): The columns; by default all, in their order. Objects whose
             rows are tuples need it. Default: None.
         num_samples (int | None): The largest number of rows in an epoch; None or 0 for all.
@@ -94,7 +94,8 @@ class HuggingFaceDataset(MappableDataset):
         shard_id (int | None): The number of this shard, given with `num_shards`. Default: None.
         cache (DatasetCache | None): What keeps the rows for later epochs and other pipelines.
             Default: None.
-        null (Any): What stands for nulls, as in `ArrowDataset`. Default: None.
+        null (object | dict[str, object]): What stands for nulls, as in `ArrowDataset`. Default:
+            None.
 
     Raises:
         TypeError: For other objects.
