@@ -6,7 +6,6 @@ methods. `Dataset` makes these classes and they inherit from it, so they share o
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,8 +13,9 @@ from typing import Any
 from mycel._src.foundation import arguments
 from mycel.dataset.arguments import check_count
 from mycel.dataset.iteration import elastic_resumption
-from mycel.dataset.iteration.device_queue import Received, TransferNode, receive_row, send_row
+from mycel.dataset.iteration.device_queue import Received, TransferNode
 from mycel.dataset.iteration.iterators import DictIterator, TupleIterator
+from mycel.dataset.iteration.rank_exchange import SendsRows
 from mycel.dataset.nodes.batching import BatchNode, BucketBatchNode, PaddedBatchNode
 from mycel.dataset.nodes.graph_description import written
 from mycel.dataset.nodes.mapping import MapNode
@@ -35,7 +35,7 @@ from mycel.dataset.nodes.zip_and_concat import ConcatNode, FlatMapNode, ZipNode,
 from mycel.dataset.text.vocab_from_dataset import MakesVocabularies
 
 
-class Dataset(MakesVocabularies):
+class Dataset(MakesVocabularies, SendsRows):
     """A sequence of rows with named columns, and the operations that make new datasets of it.
 
     Iterating over a dataset gives one epoch, in which each row is a list of tensors. `children` are
@@ -479,39 +479,6 @@ class Dataset(MakesVocabularies):
         """
         return TransferDataset(self, send_epoch_end, create_data_info_queue, queue_name)
 
-    def send(self, tensor: Any = None, dst: int | Sequence[int] = 0, group: str | None = None) -> None:
-        """Send one row to other ranks, where `recv` returns it.
-
-        * `tensor`: the tensor or list of tensors to send; by default the next row of this dataset.
-        * `dst`: the rank, or a list of them.
-        * `group`: the group of processes, by default all.
-
-        Raises ValueError where `dst` holds this rank, or one that there is not.
-        """
-        send_row(self._rows_to_send(), tensor, dst, group)
-
-    def recv(self, src: int | Sequence[int] = 0, group: str | None = None) -> Any:
-        """Return one row that another rank sent: a tensor, or a list where it has several columns.
-
-        * `src`: the rank, or a list of them, for a list of rows; from this rank comes the next row
-          of this dataset.
-        * `group`: the group of processes, by default all.
-
-        >>> import mycel.dataset as ds
-        >>> data = ds.NumpySlicesDataset([5, 6], ["x"], shuffle=False)
-        >>> int(data.recv()), int(data.recv())
-        (5, 6)
-        """
-        return receive_row(self._rows_to_send(), src, group)
-
-    def _rows_to_send(self) -> TupleIterator:
-        found: TupleIterator | None = self.__dict__.get("_sent")
-        if found is None:
-            # Over a copy, so that no thread holds this dataset, which ends the iterator.
-            found = TupleIterator(copy.copy(self), num_epochs=-1, output_numpy=True)
-            self.__dict__["_sent"] = found
-        return found
-
     # Iterating.
 
     def create_tuple_iterator(
@@ -601,8 +568,7 @@ class PaddedBatchDataset(PaddedBatchNode, BatchDataset):
         input_dataset (Node): The pipeline whose rows are taken.
         batch_size (int | Callable[[BatchInfo], int]): The number of rows of a batch.
         drop_remainder (bool): Whether a last group that is not full is left out. Default: False.
-        num_parallel_workers (int | None): The number of workers; None for that of the settings.
-            Default: None.
+        num_parallel_workers (int | None): The workers; None for those of settings. Default: None.
         pad_info (dict[str, tuple | None] | None): For columns the shape to pad to, and the value;
             None to pad every column to its longest row. Default: None.
     """
@@ -617,16 +583,14 @@ class BucketBatchByLengthDataset(BucketBatchNode, Dataset):
         input_dataset (Node): The pipeline whose rows are taken.
         column_names (Sequence[str]): The columns that determine the length of a row.
         bucket_boundaries (Sequence[int]): The lengths at which the next bucket begins, increasing.
-        bucket_batch_sizes (Sequence[int]): The batch size of each bucket, one more than there are
-            boundaries.
+        bucket_batch_sizes (Sequence[int]): The batch size of each bucket, one more than boundaries.
         element_length_function (Callable[..., int] | None): Computes the length from the columns;
             None for the length of the only column's first axis. Default: None.
         pad_info (dict[str, tuple | None] | None): For columns the shape to pad to, and the value;
             None to pad every column to its longest row. Default: None.
         pad_to_bucket_boundary (bool): Whether a None in a shape of `pad_info` stands for the
             greatest length of the bucket. Default: False.
-        drop_remainder (bool): Whether batches that are not full when the rows end are left out.
-            Default: False.
+        drop_remainder (bool): Whether batches that are not full are left out. Default: False.
     """
 
 
@@ -688,8 +652,7 @@ class TransferDataset(TransferNode, Dataset):
 
     Args:
         input_dataset (Node): The pipeline whose rows are taken.
-        send_epoch_end (bool): Whether an iterator over the queue stops at the end of each epoch.
-            Default: True.
+        send_epoch_end (bool): Whether iterators stop at the end of each epoch. Default: True.
         create_data_info_queue (bool): Whether `get_data_info` is to be asked. Default: False.
         queue_name (str): The name of the queue; "" for a new one. Default: "".
     """
