@@ -119,20 +119,15 @@ class _Convolution(Cell):
 
 class Conv1d(_Convolution):
     """The convolution of (N, C, L) signals with a weight (out_channels, in_channels / groups,
-    kernel).
-
-    Weight and bias start uniformly within 1 / sqrt(fan in).
+    kernel). Weight and bias start uniformly within 1 / sqrt(fan in).
 
     Args:
         in_channels (int): The number of channels of the input, which `groups` divides.
         out_channels (int): The number of channels of the result, which `groups` divides.
-        kernel_size (int | tuple[int, ...]): The size of the kernel: an int, or one for each axis.
-        stride (int | tuple[int, ...]): The step of the kernel: an int, or one for each axis.
-            Default: 1.
-        padding (int | str | tuple[int, ...]): The padding on each side: an int, one for each axis,
-            "valid" or "same". Default: 0.
-        dilation (int | tuple[int, ...]): The distance of the kernel's elements: an int, or one for
-            each axis. Default: 1.
+        kernel_size (int | tuple[int, ...]): The size of the kernel, for each axis or for all.
+        stride (int | tuple[int, ...]): The step of the kernel. Default: 1.
+        padding (int | str | tuple[int, ...]): Padding of each side, "valid" or "same". Default: 0.
+        dilation (int | tuple[int, ...]): The distance of the kernel's elements. Default: 1.
         groups (int): The number of groups of channels that are convolved separately. Default: 1.
         bias (bool): Whether there is a bias. Default: True.
         padding_mode (str): "zeros", "reflect", "replicate" or "circular". Default: "zeros".

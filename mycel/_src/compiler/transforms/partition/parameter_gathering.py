@@ -106,8 +106,9 @@ def _is_of_path(node: Node) -> bool:
 class _Copy:
     """A graph made anew, in which late users have paths of their own.
 
-    `nodes` are those of the graph by their levels: tokens come before the late users behind them,
-    which need not depend on them.
+    `found` are the paths and late users, `tokens` what each path waits for. `nodes` are those of
+    the graph by their levels: tokens come before the late users behind them, which need not depend
+    on them.
     """
 
     def __init__(
