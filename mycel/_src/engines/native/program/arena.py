@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from bisect import insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["bound", "fullest", "joined", "plan"]
 
@@ -123,6 +123,50 @@ def _place(order: Sequence[Life], unit: int) -> tuple[dict[int, int], int]:
     return offsets, total
 
 
+class _Search:
+    """Lives that are placed many times, each time in an order that differs little from another one.
+
+    With each life are kept those that are alive during some of it, as they alone are in its way. So
+    a life's place changes only where a life beside it was moved in the order or has another place.
+    """
+
+    def __init__(self, groups: Sequence[Life], unit: int) -> None:
+        self.sizes = {life[0]: _rounded(life[1], unit) for life in groups}
+        self.beside: dict[int, list[int]] = {life[0]: [] for life in groups}
+        alive: list[Life] = []
+        for life in sorted(groups, key=lambda life: life[2]):
+            alive = [other for other in alive if other[3] >= life[2]]
+            for other in alive:
+                self.beside[life[0]].append(other[0])
+                self.beside[other[0]].append(life[0])
+            alive.append(life)
+
+    def place(
+        self, order: Sequence[Life], before: Mapping[int, tuple[int, int]], moved: Sequence[Life]
+    ) -> dict[int, tuple[int, int]]:
+        """Return where lives placed in an order begin and end.
+
+        `before` has the same of an order that differs by the lives `moved`.
+        """
+        sizes, beside = self.sizes, self.beside
+        again = {key for life in moved for key in (life[0], *beside[life[0]])}
+        places: dict[int, tuple[int, int]] = {}
+        for key, *_ in order:
+            if key not in again:
+                places[key] = before[key]
+                continue
+            size, at = sizes[key], 0
+            for start, end in sorted([places[k] for k in beside[key] if k in places]):
+                if at + size <= start:
+                    break
+                if end > at:
+                    at = end
+            places[key] = at, at + size
+            if places[key] != before.get(key):
+                again.update(beside[key])
+        return places
+
+
 def _searched(
     groups: Sequence[Life], unit: int, least: int, best: tuple[dict[int, int], int], tries: int
 ) -> tuple[dict[int, int], int]:
@@ -130,21 +174,23 @@ def _searched(
 
     `best` is the best plan so far, which becomes worse nowhere, and `least` what ends the search.
     """
-    draw = random.Random(0)
-    chosen = order = sorted(groups, key=_ORDERS[0])
+    draw, search = random.Random(0), _Search(groups, unit)
+    chosen = order = moved = sorted(groups, key=_ORDERS[0])
     large = [life for life in order if life[1] * FEW > least] or order
+    there: dict[int, tuple[int, int]] = {}
     worst = -1
     for k in range(tries):
-        offsets, total = _place(order, unit)
+        places = search.place(order, there, moved)
+        total = max([end for _, end in places.values()])
         if total < best[1]:
-            best = offsets, total
+            best = {key: start for key, (start, _) in places.items()}, total
         if total <= least:
             break
         if worst < 0 or total <= worst or k % 16 == 15:
-            chosen, worst = order, total
-        top = [life for life in order if offsets[life[0]] + _rounded(life[1], unit) == total]
-        order = list(chosen)
-        for life in (draw.choice(top), draw.choice(large)):
+            chosen, there, worst = order, places, total
+        top = [life for life in order if places[life[0]][1] == total]
+        order, moved = list(chosen), [draw.choice(top), draw.choice(large)]
+        for life in moved:
             order.remove(life)
             order.insert(draw.randrange(len(large)), life)
     return best
