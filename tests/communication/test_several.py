@@ -11,6 +11,8 @@ import sys
 
 import pytest
 
+from tests.parallel.launched import Several
+
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="ranks need a POSIX system")
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -22,18 +24,16 @@ def environment(**variables: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **variables}
 
 
-def launched(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mycel", "launch", *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, env=environment(**variables), cwd=ROOT, timeout=LIMIT
-    )
+@pytest.fixture(scope="module")
+def on_four() -> Several:
+    # After collectives that do not match there are no others.
+    programs = ("programs/training", "sweep", "programs/operations")
+    return Several(4, {name: (HERE / f"{name}.py",) for name in programs})
 
 
 @pytest.mark.parametrize("program", ["programs/operations", "programs/training", "sweep"])
-def test_programs_of_four_processes(program: str) -> None:
-    found = launched("-n", 4, HERE / f"{program}.py")
-    assert found.returncode == 0, found.stdout + found.stderr
-    assert found.stdout.count(" checks") == 4
+def test_programs_of_four_processes(program: str, on_four: Several) -> None:
+    assert on_four[program].count(" checks") == 4
 
 
 MEETING = """

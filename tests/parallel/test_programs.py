@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import os
 import runpy
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,11 +14,12 @@ import pytest
 
 import mycel as ms
 from mycel import compat
+from tests.parallel.launched import Several, launched
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="ranks need a POSIX system")
 
-ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
+COMPARE = Path(__file__).parent / "compare.py"
 
 
 @pytest.fixture(autouse=True)
@@ -33,13 +32,43 @@ def mindspore() -> Iterator[None]:
     ms.set_context(mode=before)
 
 
-def launched(count: int, name: str, *arguments: object, fails: bool = False) -> str:
-    options = ("--standstill", 2) if fails else ()
-    command = [sys.executable, "-m", "mycel", "launch", "-n", count, *options, PROGRAMS / name, *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    found = subprocess.run([*map(str, command)], capture_output=True, text=True, env=environment, cwd=ROOT, timeout=200)
-    assert (found.returncode != 0) == fails, found.stdout + found.stderr
-    return found.stderr if fails else found.stdout
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where programs write, each in a folder for several ranks and one for one process."""
+    made = tmp_path_factory.mktemp("programs")
+    for name in ("lenet", "products", "functions", "pipeline", "states"):
+        for part in ("several", "one"):
+            (made / name / part).mkdir(parents=True)
+    return made
+
+
+@pytest.fixture(scope="module")
+def on_two(folders: Path) -> Several:
+    features = ("sink overflow,clipped,fit", "data,semi data,semi full,optimizer")
+    return Several(
+        2,
+        {
+            "features": (PROGRAMS / "model.py", *features),
+            "networks": (COMPARE, "--tasks", "lenet,autoencoder", "--steps", 3),
+            "lenet": (PROGRAMS / "lenet_data_parallel.py", folders / "lenet" / "several"),
+            "functions": (PROGRAMS / "functional_data_parallel.py", folders / "functions" / "several"),
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def on_four(folders: Path) -> Several:
+    ways = "both,zero2,pipeline-interleaved"
+    return Several(
+        4,
+        {
+            "networks": (COMPARE, "--tasks", "experts", "--ways", ways, "--steps", 2),
+            "slides": (PROGRAMS / "dense_net.py",),
+            "products": (PROGRAMS / "matmul_semi_auto.py", folders / "products" / "several"),
+            "pipeline": (PROGRAMS / "pipeline_new_interface.py", folders / "pipeline" / "several"),
+            "states": (PROGRAMS / "optimizer_parallel.py", folders / "states" / "several"),
+        },
+    )
 
 
 def alone(name: str, folder: Path) -> None:
@@ -53,38 +82,33 @@ def same(path: Path, other: Path, near: float) -> None:
         np.testing.assert_allclose(found[name].asnumpy(), value.asnumpy(), atol=near, err_msg=name)
 
 
-def test_features_of_model_in_every_mode() -> None:
-    out = launched(2, "model.py", "sink overflow,clipped,fit", "data,semi data,semi full,optimizer")
-    assert out.count(" agrees") == 24
+def test_features_of_model_in_every_mode(on_two: Several) -> None:
+    assert on_two["features"].count(" agrees") == 24
 
 
-def test_networks_in_every_way() -> None:
-    out = launched(2, "../compare.py", "--tasks", "lenet,autoencoder", "--steps", 3)
-    assert out.count(" agrees") == 24, out
+def test_networks_in_every_way(on_two: Several) -> None:
+    assert on_two["networks"].count(" agrees") == 24, on_two["networks"]
 
 
-def test_data_and_operators_and_stages_on_four_ranks() -> None:
-    ways = "both,zero2,pipeline-interleaved"
-    out = launched(4, "../compare.py", "--tasks", "experts", "--ways", ways, "--steps", 2)
-    assert out.count(" agrees") == 3, out
+def test_data_and_operators_and_stages_on_four_ranks(on_four: Several) -> None:
+    assert on_four["networks"].count(" agrees") == 3, on_four["networks"]
 
 
-def test_the_dense_network_of_the_slides() -> None:
-    assert launched(4, "dense_net.py").count(" agrees") == 8
+def test_the_dense_network_of_the_slides(on_four: Several) -> None:
+    assert on_four["slides"].count(" agrees") == 8
 
 
-def test_lenet_by_data_parallelism(tmp_path: Path) -> None:
-    launched(2, "lenet_data_parallel.py", tmp_path / "two")
-    alone("lenet_data_parallel.py", tmp_path / "one")
+def test_lenet_by_data_parallelism(on_two: Several, folders: Path) -> None:
+    assert on_two["lenet"]
+    two, one = folders / "lenet" / "several", folders / "lenet" / "one"
+    alone("lenet_data_parallel.py", one)
     for rank in (0, 1):
-        same(tmp_path / "two" / f"ckpt_{rank}" / "lenet-2_4.ckpt", tmp_path / "one" / "ckpt_0" / "lenet-2_4.ckpt", 1e-6)
+        same(two / f"ckpt_{rank}" / "lenet-2_4.ckpt", one / "ckpt_0" / "lenet-2_4.ckpt", 1e-6)
 
 
-def test_products_with_strategies_and_their_parts(tmp_path: Path) -> None:
-    four, one = tmp_path / "four", tmp_path / "one"
-    four.mkdir()
-    one.mkdir()
-    launched(4, "matmul_semi_auto.py", four)
+def test_products_with_strategies_and_their_parts(on_four: Several, folders: Path, tmp_path: Path) -> None:
+    assert on_four["products"]
+    four, one = folders / "products" / "several", folders / "products" / "one"
     alone("matmul_semi_auto.py", one)
     np.testing.assert_allclose(np.load(four / "losses.npy"), np.load(one / "losses.npy"), rtol=1e-5)
     for rank in range(4):
@@ -107,40 +131,36 @@ def test_products_with_strategies_and_their_parts(tmp_path: Path) -> None:
         np.testing.assert_array_equal(p.asnumpy(), joined[p.name].asnumpy(), err_msg=p.name)
 
 
-def test_one_rank_that_joins_alone_is_named() -> None:
-    error = launched(2, "joins_alone.py", fails=True)
+def test_one_rank_that_joins_alone_is_named(tmp_path: Path) -> None:
+    found = launched(2, "--standstill", 2, PROGRAMS / "joins_alone.py", tmp_path / "never.ckpt")
+    assert found.returncode, found.stdout + found.stderr
+    error = found.stderr
     lines = (PROGRAMS / "joins_alone.py").read_text(encoding="utf-8").splitlines()
     line = next(n for n, text in enumerate(lines, 1) if "save_checkpoint" in text)
     assert "rank 1 stands still" in error and f"joins_alone.py:{line} (in" in error, error
 
 
-def test_gradients_of_functions_by_a_reducer_and_by_a_wrapper(tmp_path: Path) -> None:
-    two, one = tmp_path / "two", tmp_path / "one"
-    two.mkdir()
-    one.mkdir()
-    launched(2, "functional_data_parallel.py", two)
+def test_gradients_of_functions_by_a_reducer_and_by_a_wrapper(on_two: Several, folders: Path) -> None:
+    assert on_two["functions"]
+    two, one = folders / "functions" / "several", folders / "functions" / "one"
     alone("functional_data_parallel.py", one)
     for name in ("reducer", "wrapper"):
         for rank in (0, 1):
             same(two / f"{name}_{rank}.ckpt", one / f"{name}_0.ckpt", 1e-6)
 
 
-def test_a_pipeline_by_auto_parallel(tmp_path: Path) -> None:
-    four, one = tmp_path / "four", tmp_path / "one"
-    four.mkdir()
-    one.mkdir()
-    launched(4, "pipeline_new_interface.py", four)
+def test_a_pipeline_by_auto_parallel(on_four: Several, folders: Path) -> None:
+    assert on_four["pipeline"]
+    four, one = folders / "pipeline" / "several", folders / "pipeline" / "one"
     alone("pipeline_new_interface.py", one)
     np.testing.assert_allclose(np.load(four / "losses.npy"), np.load(one / "losses.npy"), rtol=1e-5)
     for rank in range(4):
         same(four / f"whole_{rank}.ckpt", one / "whole_0.ckpt", 1e-5)
 
 
-def test_states_in_parts_are_saved_and_loaded_for_inference(tmp_path: Path) -> None:
-    four, one = tmp_path / "four", tmp_path / "one"
-    four.mkdir()
-    one.mkdir()
-    assert launched(4, "optimizer_parallel.py", four).count(" predicts (8, 4)") == 4
+def test_states_in_parts_are_saved_and_loaded_for_inference(on_four: Several, folders: Path) -> None:
+    assert on_four["states"].count(" predicts (8, 4)") == 4
+    four, one = folders / "states" / "several", folders / "states" / "one"
     alone("optimizer_parallel.py", one)
     np.testing.assert_allclose(np.load(four / "predicted.npy"), np.load(one / "predicted.npy"), rtol=1e-4, atol=1e-5)
     own = ms.load_checkpoint(str(four / "rank_1" / "parts-2_4.ckpt"))

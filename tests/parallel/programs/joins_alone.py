@@ -1,8 +1,9 @@
 """A rank that asks alone for the value of a parameter that the ranks have apart; it has no end.
 
-mycel launch -n 2 --standstill 2 tests/parallel/programs/joins_alone.py
+mycel launch -n 2 --standstill 2 tests/parallel/programs/joins_alone.py CHECKPOINT
 """
 
+import sys
 import threading
 
 import numpy as np
@@ -27,7 +28,7 @@ def main() -> None:
     x = ms.Tensor(np.ones((4, 4), np.float32))
     step(x, x)
     if get_rank() == 0:
-        ms.save_checkpoint(step, "never.ckpt")
+        ms.save_checkpoint(step, sys.argv[1])
     threading.Event().wait()
 
 
