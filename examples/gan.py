@@ -166,7 +166,7 @@ def main(argv=None):
             both = [float(ops.stack(side[-batches.get_dataset_size() :]).mean()) for side in zip(*losses)]
             print(f"epoch {epoch:3}/{args.epochs}  losses {both[0]:.3f} and {both[1]:.3f}  {seconds:.1f} s", flush=True)
 
-    classifier = train_classifier(images, labels, 15, args.batch_size)
+    classifier = train_classifier(images[: args.samples], labels[: args.samples], 15, args.batch_size)
     steady.set_train(False)
     noise = np.random.default_rng(args.seed).standard_normal((len(images), LATENTS), np.float32)
     drawn = steady(ms.Tensor(noise)).asnumpy()

@@ -26,7 +26,7 @@ SMALL = {
     "digits_page": ["--epochs", "4", "--samples", "512"],
     "dqn": ["--steps", "300", "--batch-size", "32"],
     "finetune": ["--epochs", "5", "--first-epochs", "1"],
-    "gan": ["--epochs", "3", "--samples", "256", "--plot", ""],
+    "gan": ["--epochs", "2", "--samples", "128", "--plot", ""],
     "gpt": ["--epochs", "4", "--samples", "256", "--batch-size", "32"],
     "graph_conv": ["--epochs", "40", "--people", "600"],
     "lstm_tagger": ["--epochs", "2", "--samples", "150", "--batch-size", "32"],
