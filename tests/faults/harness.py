@@ -8,6 +8,7 @@ final name has to be whole.
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 import random
@@ -62,7 +63,9 @@ def finished(process):
     return out.split()[1]
 
 
+@functools.cache
 def undisturbed(steps):
+    """The digest of a run that nobody disturbs, which is the same each time."""
     with tempfile.TemporaryDirectory() as folder:
         return finished(start(folder, steps))
 
