@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import mycel
+from tests import sources
 
-PACKAGE = Path(mycel.__file__).parent
+PACKAGE = sources.PACKAGE
 # When an import runs: with its module, in a function, or never (it is for type checkers).
 AT_LOAD, IN_FUNCTION, FOR_TYPES = "at load", "in a function", "for types"
 
@@ -51,7 +51,7 @@ def _within(body: Iterable[ast.AST], when: str) -> Iterator[tuple[ast.stmt, str]
     for node in body:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             yield node, when
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        elif isinstance(node, ast.If) and sources.for_types(node):
             yield from _within(node.body, FOR_TYPES)
             yield from _within(node.orelse, when)
         else:
@@ -62,10 +62,11 @@ def _within(body: Iterable[ast.AST], when: str) -> Iterator[tuple[ast.stmt, str]
 @cache
 def imports() -> frozenset[Import]:
     """All imports of modules of the package by others."""
+    outlines = sources.outlines()
     return frozenset(
         Import(name, target, when)
         for name, path in modules().items()
-        for node, when in _within(ast.parse(path.read_text(encoding="utf-8")).body, AT_LOAD)
+        for node, when in _within(outlines[path.relative_to(PACKAGE).as_posix()].body, AT_LOAD)
         for target in _targets(node)
         if target != name
     )

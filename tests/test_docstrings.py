@@ -5,20 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-import mycel
+from tests import sources
 
-PACKAGE = Path(mycel.__file__).parent
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 # What begins a noun phrase, where a verb should be: "Return the sum", not "The sum".
 NO_VERBS = re.compile(r"(The|A|An|Whether|What|Where|How|Which|Why|Each|Every)\b(?! \()")
 ATTRIBUTES = {"property", "cached_property", "setter"}
-
-
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        yield path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
 
 
 def functions(tree: ast.AST, owner: ast.ClassDef | None = None) -> Iterator[tuple[Function, ast.ClassDef | None]]:
@@ -48,7 +41,7 @@ def test_modules_are_described_without_words_of_the_house():
     private = re.compile(r"\b(doors?|rooms?|wings?|storeys?|spots?|undone|resting|poetry|elsewhere)\b", re.I)
     found = [
         f"{file}: {text.splitlines()[0]}"
-        for file, tree in modules()
+        for file, tree in sources.outlines().items()
         if (text := ast.get_docstring(tree)) is not None and private.search(text.split("\n\n")[0])
     ]
     assert not found, "\n".join(found)
@@ -57,7 +50,7 @@ def test_modules_are_described_without_words_of_the_house():
 def test_docstrings_begin_with_a_verb():
     found = [
         f"{file}:{function.lineno}: {text.splitlines()[0]}"
-        for file, tree in modules()
+        for file, tree in sources.outlines().items()
         for function, _ in functions(tree)
         if not decorators(function) & ATTRIBUTES
         and (text := ast.get_docstring(function)) is not None
@@ -68,7 +61,9 @@ def test_docstrings_begin_with_a_verb():
 
 def test_parameters_are_explained_where_there_are_more_than_three():
     found = []
-    for file, function, owner in ((file, *found) for file, tree in modules() for found in functions(tree)):
+    for file, function, owner in (
+        (file, *found) for file, tree in sources.outlines().items() for found in functions(tree)
+    ):
         names = parameters(function)
         if len(names) <= 3 or (function.name.startswith("_") and function.name != "__init__"):
             continue

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import ast
 import importlib
-import inspect
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -17,8 +15,8 @@ import types
 
 import pytest
 
-import mycel
 from mycel._src.foundation.system import locks
+from tests import sources
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 
@@ -148,13 +146,13 @@ def test_children_of_a_busy_process(tmp_path):
 
 def test_every_lock_is_one_that_a_child_finds_open():
     found = []
-    for path in pathlib.Path(inspect.getfile(mycel)).parent.rglob("*.py"):
-        if path.name == "locks.py":
+    for path, tree in sources.trees(lambda text: "threading" in text):
+        if path.endswith("/locks.py"):
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "threading":
                 if node.attr in ("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore"):
-                    found.append(f"{path.name}:{node.lineno}")
+                    found.append(f"{path}:{node.lineno}")
     assert found == []
 
 

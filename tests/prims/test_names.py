@@ -6,17 +6,16 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-import mycel
 from mycel._src.compiler.prims import REGISTRY
 from mycel._src.compiler.prims.base import Primitive
+from tests import sources
 
-PACKAGE = Path(mycel.__file__).parent
 # The rules of an engine, a file format or a transformation, each in its one file or folder.
 RULE_FILES = (
     "_src/engines/native/kernels/instruction_emitter.py",
@@ -35,11 +34,14 @@ RULE_FILES = (
 OTHERS = {"round_16", "round_sum_16", "rescale_high", "rescale_whole"}
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        name = path.relative_to(PACKAGE).as_posix()
-        if not any(name == rules or name.startswith(rules + "/") for rules in RULE_FILES):
-            yield name, ast.parse(path.read_text(encoding="utf-8"))
+def may_name(text: str) -> bool:
+    """Whether the name of a node's primitive may be in a source: see `is_name_of_primitive`."""
+    return re.search(r"\.[\s\\]*op\b|\bprim(itive)?[\s\\]*\.[\s\\]*name\b", text) is not None
+
+
+def may_compare(text: str) -> bool:
+    """Whether a node's primitive may be compared in a source: see `compared_objects`."""
+    return "mycel._src.compiler.prims." in text and re.search(r"\.[\s\\]*prim\b", text) is not None
 
 
 def words(node: ast.AST) -> list[str]:
@@ -101,7 +103,12 @@ def comparisons(tree: ast.Module) -> Iterator[int]:
 
 
 def test_no_names_of_primitives_outside_of_rule_files() -> None:
-    found = sorted({f"mycel/{name}:{line}" for name, tree in modules() for line in comparisons(tree)})
+    found = sorted(
+        f"mycel/{name}:{line}"
+        for name, tree in sources.trees(may_name)
+        if not any(name == rules or name.startswith(rules + "/") for rules in RULE_FILES)
+        for line in {*comparisons(tree)}
+    )
     assert not found, f"compare with the primitive, or with a field of its record: {', '.join(found)}"
 
 
@@ -168,9 +175,9 @@ def compared_objects(tree: ast.Module) -> Iterator[tuple[int, str, object]]:
 
 def test_primitives_are_compared_with_records() -> None:
     found = [
-        f"mycel/{path.relative_to(PACKAGE).as_posix()}:{line}: {name}"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for line, name, value in compared_objects(ast.parse(path.read_text(encoding="utf-8")))
+        f"mycel/{path}:{line}: {name}"
+        for path, tree in sources.trees(may_compare)
+        for line, name, value in compared_objects(tree)
         if not all(isinstance(v, Primitive) for v in (value if isinstance(value, tuple) else (value,)))
     ]
     assert not found, f"a primitive is never a function that applies one: {', '.join(found)}"
