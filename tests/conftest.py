@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 
 from mycel._src.engines.native.program import program_cache
 from mycel._src.foundation.settings import config
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect tests without the garbage collector, and take them and all modules out of its sight:
+    it went through the objects of all tests again in each full collection.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Iterator[None]:
+    """Look for examples only in those files of the tests that have some."""
+    found: Any = yield
+    if found and ">>>" not in file_path.read_text(encoding="utf-8", errors="replace"):
+        found = [c for c in found if not isinstance(c, DoctestModule)]
+    return found
 
 
 @pytest.fixture(scope="session", autouse=True)
