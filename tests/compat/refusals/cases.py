@@ -7,7 +7,9 @@ argument of the call of an object just made. `RULES` says what each letter stand
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -213,6 +215,12 @@ def settled(value: Any) -> None:
         value.asnumpy()
 
 
+@functools.cache
+def _code(text: str) -> CodeType:
+    """Return what evaluates the text of an argument: most texts belong to many cases."""
+    return compile(text, "<argument>", "eval")
+
+
 class Runner:
     """Runs calls in a package and names what comes of them."""
 
@@ -221,8 +229,8 @@ class Runner:
         self.last: BaseException | None = None
 
     def read(self, call: Call) -> tuple[list[Any], dict[str, Any]]:
-        args = [eval(t, self.names) for t in call[0]]
-        return args, {k: eval(t, self.names) for k, t in call[1].items()}
+        args = [eval(_code(t), self.names) for t in call[0]]
+        return args, {k: eval(_code(t), self.names) for k, t in call[1].items()}
 
     def run(self, path: str, call: Call, then: Call | None, method: str = "") -> str | None:
         """Run a call, and `then` the call of its result (or of its method `method`).

@@ -6,6 +6,7 @@ all tables to `different.json`, the list that the test compares with.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -18,6 +19,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+# Threads for matrices of three rows cost more than they compute.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 from tests.compat.refusals import cases, values  # noqa: E402
@@ -123,6 +126,8 @@ def run(table: Path, count: Counter[str]) -> dict[str, str]:
     """Return the differences of a table, by the names and numbers of its calls."""
     import mycel as ms
 
+    gc.freeze()
+    gc.set_threshold(100_000)
     runner = cases.Runner(ms, values.space(ms))
     result = {}
     for number, (path, entry) in enumerate(json.loads(table.read_text())):

@@ -205,7 +205,7 @@ erfc: Primitive = unary(
 )
 erfinv: Primitive = unary(
     "erfinv",
-    scalar_functions.vectorized(scalar_functions.erfinv),
+    scalar_functions.erfinv,
     lambda ct, out, x: mul(ct, mul(exp(mul(out, out)), math.sqrt(math.pi) / 2)),
     domain=(-0.99, 0.99),
     doc="Inverse of erf.",

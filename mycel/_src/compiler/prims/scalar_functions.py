@@ -61,19 +61,11 @@ def sigmoid(x: Any) -> Any:
     return np.where(x < 0, tail, one) / (one + tail)
 
 
-def erfinv(v: float) -> float:
-    """Return the inverse of erf, by a closed approximation and four steps of Newton's method."""
-    if abs(v) >= 1 or math.isnan(v):
-        return math.copysign(math.inf, v) if abs(v) == 1 else math.nan
-    w = -math.log((1 - v) * (1 + v))
-    a = 2 / (math.pi * 0.147) - w / 2
-    x = math.copysign(math.sqrt(max(math.sqrt(a * a + w / 0.147) - a, 0.0)), v)
-    for _ in range(4):
-        # Near 1 the difference of the complements keeps its digits.
-        error = math.erf(x) - v if abs(v) < 0.9 else math.copysign(1, v) * (1 - abs(v) - math.erfc(abs(x)))
-        step = error * math.sqrt(math.pi) / 2 * math.exp(x * x)
-        x -= step / (1 + x * step)
-    return x
+def erfinv(x: Any) -> Any:
+    """Return the inverse of erf."""
+    from scipy import special
+
+    return special.erfinv(np.asarray(x, np.float64)).astype(x.dtype)
 
 
 def power(x: Any, y: Any) -> Any:
