@@ -14,6 +14,10 @@ from _pytest.doctest import DoctestModule
 from mycel._src.engines.native.program import program_cache
 from mycel._src.foundation.settings import config
 
+# How many objects are set aside at once, and how many are before garbage is sought among them.
+ASIDE = 100_000
+enough = 30 * ASIDE
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
@@ -27,6 +31,22 @@ def pytest_collection() -> Iterator[None]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def what_was_there_is_no_garbage() -> None:
+    """Let the garbage collector go through what a module's tests make, not through all that other
+    tests have left; of what was set aside, it sees the garbage whenever much has been added.
+    """
+    global enough
+    if len(gc.get_objects(generation=2)) > ASIDE:
+        again = gc.get_freeze_count() > enough
+        if again:
+            gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        if again:
+            enough = gc.get_freeze_count() + 20 * ASIDE
 
 
 @pytest.hookimpl(wrapper=True)

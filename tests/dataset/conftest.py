@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 
 import pytest
@@ -18,12 +17,3 @@ def default_settings() -> Iterator[None]:
     config._settings.clear()
     config._settings.update(before)
     config._workers_were_set = workers_were_set
-
-
-@pytest.fixture(autouse=True, scope="module")
-def what_was_there_is_no_garbage() -> Iterator[None]:
-    # Collections go through what these tests make, not through all that other tests have left.
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
