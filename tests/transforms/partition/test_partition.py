@@ -42,7 +42,6 @@ from mycel._src.foundation.dtype import float32, int32, uint32, uint64
 from mycel._src.foundation.errors import ShapeError
 from tests.transforms.partition.support import bytes_sent, check, close, kinds, layouts, run_ranks
 
-SEED = np.random.default_rng(0)
 DP, DP3, TP, BOTH = Mesh((4,), ("dp",)), Mesh((3,), ("dp",)), Mesh((2,), ("tp",)), Mesh((2, 2), ("dp", "tp"))
 
 
@@ -55,8 +54,12 @@ def total(x: Node, axes: tuple[int, ...]) -> Node:
 
 
 def arrays_of(graph: Graph, high: int = 4) -> list[Any]:
+    """Values of the inputs, the same whatever tests ran before. Halves keep softmaxes from having
+    one score, in which roundings of float32 grow beyond the tolerance.
+    """
+    draw = np.random.default_rng(0)
     return [
-        (SEED.integers(0, high, n.shape) if n.dtype.is_integer else SEED.standard_normal(n.shape)).astype(n.dtype.numpy)
+        (draw.integers(0, high, n.shape) if n.dtype.is_integer else draw.normal(0, 0.5, n.shape)).astype(n.dtype.numpy)
         for n in graph.inputs
     ]
 
