@@ -154,11 +154,11 @@ def parts_wanted(m: Made) -> tuple[list[Node], dict[int, str]]:
     return [E.sub(m.w, joined), joined], {0: "w"}
 
 
-BLOCKED = [momentum, half_aliased, crossed, all_operands, two_products, several_updates, read_later]
+BLOCKED = [momentum, half_aliased, crossed, all_operands, two_products, several_updates, read_later, parts_and_products]
 WHOLE = [without_aliases, product_wanted, norm_wanted, turned, factor_replaced, factor_is_operand]
 # How many steps update the parameter.
-IN_PARTS = {parts: 2, parts_and_moments: 5}
-TOGETHER = [parts_of_what_is_replaced, parts_of_unlike_heights, parts_and_products, parts_wanted]
+IN_PARTS = {parts: 2, parts_and_moments: 5, parts_of_unlike_heights: 2}
+TOGETHER = [parts_of_what_is_replaced, parts_wanted]
 
 
 @pytest.mark.parametrize("case", [*BLOCKED, *WHOLE, *IN_PARTS, *TOGETHER], ids=lambda case: case.__name__)

@@ -122,6 +122,9 @@ def blocked_products(fusion: Fusion, steps: StepBuilder, order: Sequence[Unit]) 
         units = [order[number] for number in numbers]
         if len(units) == 1 and units[0].domain is not None:
             found.setdefault(units[0].number, Blocked(units[0])).add_node(node)
+    for b in found.values():
+        # The parts of others are put together.
+        b.joined = [] if b.products else [node for node in b.joined if _heights(node) == b.heights()]
     return {number: b for number, b in found.items() if _suits(fusion, steps, b)}
 
 
@@ -167,8 +170,6 @@ def _suits(fusion: Fusion, steps: StepBuilder, blocked: Blocked) -> bool:
     if domain.axes or domain.kind != "map" or any(m.type.shape != domain.shape for m in nodes):
         return False
     if not any(node in steps.over for node in group.members):
-        return False
-    if blocked.joined and (products or any(_heights(node) != blocked.heights() for node in blocked.joined)):
         return False
     if products and 2 * _length(products[0]) > int(products[0].type.shape[0]):
         return False
