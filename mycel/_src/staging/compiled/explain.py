@@ -187,8 +187,9 @@ def explain(fn: Any, *args: Any, parallel: bool = False, **kwargs: Any) -> Expla
         2
     """
 
-    of_rank = divided_of("explain", fn, args, kwargs, parallel)
-    if of_rank is not None:
+    divided = divided_of("explain", fn, args, kwargs, parallel)
+    if divided is not None:
+        of_rank, _ = divided
         return Explanation(of_rank.graph.name, [of_rank.version], [], of_rank=of_rank)
     compiled, bound = compiled_of(fn)
     if not args and not kwargs and (compiled.versions or compiled.lives):
@@ -201,8 +202,9 @@ def explain(fn: Any, *args: Any, parallel: bool = False, **kwargs: Any) -> Expla
     return Explanation(compiled.__qualname__, [version], [], compiled.structures.passed)
 
 
-def divided_of(name: str, fn: Any, args: Any, kwargs: Any, parallel: bool) -> RankProgram | None:
-    """Return what a rank runs of a call of a divided function; None for one that is not divided.
+def divided_of(name: str, fn: Any, args: Any, kwargs: Any, parallel: bool) -> tuple[RankProgram, Any] | None:
+    """Return what a rank runs of a call of a divided function, and the call's arguments with those
+    that the function is bound to; None for a function that is not divided.
 
     `fn` is what `distribute` returns, or with `parallel` what the parallel mode divides; `args` and
     `kwargs` are those of the call, and `name` is the function's that asks.
@@ -211,7 +213,7 @@ def divided_of(name: str, fn: Any, args: Any, kwargs: Any, parallel: bool) -> Ra
     """
     divided = getattr(fn, "planned", None)
     if divided is not None:
-        return divided(*args, **kwargs)  # type: ignore[no-any-return]
+        return divided(*args, **kwargs), args
     if not parallel:
         return None
     if dividing.planned is None or current().dividing is None:
@@ -220,7 +222,7 @@ def divided_of(name: str, fn: Any, args: Any, kwargs: Any, parallel: bool) -> Ra
             "parallel_mode='semi_auto_parallel', device_num=8), or pass what `distribute` returns"
         )
     compiled, bound = compiled_of(fn)
-    return dividing.planned(compiled, *bound, *args, **kwargs)
+    return dividing.planned(compiled, *bound, *args, **kwargs), bound + args
 
 
 def compiled_of(fn: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -119,9 +119,10 @@ def estimate(fn: Any, *args: Any, parallel: bool = False, **kwargs: Any) -> Esti
         >>> found.total >= (16 + 16 + 4) << 20
         True
     """
-    of_rank = divided_of("estimate", fn, args, kwargs, parallel)
-    if of_rank is not None:
-        return _of_program(of_rank.graph.name, of_rank, (args, kwargs))
+    divided = divided_of("estimate", fn, args, kwargs, parallel)
+    if divided is not None:
+        of_rank, given = divided
+        return _of_program(of_rank.graph.name, of_rank, (given, kwargs))
     compiled, bound = compiled_of(fn)
     version, plan = compiled.look(bound + args, kwargs)
     if version is None:
