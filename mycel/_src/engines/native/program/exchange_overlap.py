@@ -222,8 +222,8 @@ class _Overlap:
             done[k] = True
             found.append(k)
 
-        rest = [k for k in range(self.count) if not leads[k] and self.needs[k]]
-        rest.sort(key=lambda k: (self.needs[k].bit_length(), k))
+        by_needs = lambda k: (self.needs[k].bit_length(), k)
+        rest = sorted([k for k in range(self.count) if not leads[k] and self.needs[k]], key=by_needs)
         for number, begin in enumerate(self.begins):
             for k in self._missing(begin, done):
                 while (
@@ -242,9 +242,7 @@ class _Overlap:
                 else:
                     waiting.append(k)
             rest = waiting
-        rest = [k for k in range(self.count) if not done[k]]
-        rest.sort(key=lambda k: (self.needs[k].bit_length(), k))
-        return self._late([*found, *rest])
+        return self._late([*found, *sorted([k for k in range(self.count) if not done[k]], key=by_needs)])
 
     def near(self) -> list[int]:
         """Return the given order with each exchange begun as soon and awaited as late as it may."""
