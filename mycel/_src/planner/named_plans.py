@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from mycel._src.compiler.ir.graph import Node
+from mycel._src.compiler.ir.graph import Node, users_of
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims.base import Cost
 from mycel._src.compiler.transforms.partition import Sharding, sharding
@@ -94,10 +94,7 @@ def _updates(posed: Posed, aliases: Mapping[int, int], divided: Mapping[int, int
 
 def _weights(posed: Posed, replaced: Collection[int]) -> set[int]:
     """Return the inputs that costly nodes use, as they are or through views."""
-    users: dict[Node, list[Node]] = {}
-    for node in posed.graph.nodes:
-        for operand in node.inputs:
-            users.setdefault(operand, []).append(node)
+    users = users_of(posed.graph)
 
     def used(node: Node) -> bool:
         for user in users.get(node, ()):

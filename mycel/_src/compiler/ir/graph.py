@@ -377,6 +377,26 @@ def toposort(outputs: Iterable[Node], stop: Container[Node] | None = None) -> li
     return order
 
 
+def users_of(graph: Graph) -> dict[Node, list[Node]]:
+    """Return the nodes of a graph that use each value, in their order; a node is there as often as
+    the value is among its operands.
+
+    >>> from mycel._src.compiler.ir.types import tensor_type
+    >>> from mycel._src.compiler.prims import elementwise as E
+    >>> from mycel._src.foundation.dtype import float32
+    >>> x = input_node(tensor_type((2,), float32))
+    >>> y = E.exp(x)
+    >>> found = users_of(Graph([x], [E.mul(y, y)]))
+    >>> [user.op for user in found[x]], [user.op for user in found[y]]
+    (['exp'], ['mul', 'mul'])
+    """
+    found: dict[Node, list[Node]] = {}
+    for node in graph.nodes:
+        for operand in node.inputs:
+            found.setdefault(operand, []).append(node)
+    return found
+
+
 def substitute(outputs: Iterable[Node], replacement: Mapping[Node, Node]) -> list[Node]:
     """Return `outputs` with each node in `replacement` exchanged for its image.
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.ir.graph import Graph, Node, at
+from mycel._src.compiler.ir.graph import Graph, Node, at, users_of
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
@@ -74,10 +74,7 @@ def regions(graph: Graph) -> list[Region]:
 
     Sizes have to be known.
     """
-    users: dict[Node, list[Node]] = {}
-    for node in graph.nodes:
-        for i in node.inputs:
-            users.setdefault(i, []).append(node)
+    users = users_of(graph)
     order = {node: k for k, node in enumerate(graph.nodes)}
     results = set(graph.outputs)
     found = []

@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mycel._src.compiler.ir.graph import Graph, Node, at
+from mycel._src.compiler.ir.graph import Graph, Node, at, users_of
 from mycel._src.compiler.ir.sharding.mesh import Mesh
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims import elementwise as E
@@ -35,6 +35,7 @@ from mycel._src.compiler.prims.control_flow.recompute import after
 from mycel._src.compiler.prims.distributed.collectives import all_gather, reduce_scatter
 from mycel._src.compiler.prims.distributed.sharding_constraint import constrain
 from mycel._src.compiler.prims.matrix_product import matmul
+from mycel._src.compiler.transforms.partition.parameter_gathering import element_of
 
 __all__ = ["MOST_BYTES", "in_blocks"]
 
@@ -95,10 +96,7 @@ def in_blocks(graph: Graph, inputs: Collection[Node]) -> Graph:
     Gathered are the `inputs`, where all that uses them are products; scattered is every product
     that nobody else uses.
     """
-    users: dict[Node, list[Node]] = {}
-    for node in graph.nodes:
-        for operand in node.inputs:
-            users.setdefault(operand, []).append(node)
+    users = users_of(graph)
     last = set(graph.outputs)
     found: dict[Node, tuple[_Message, Node, bool]] = {}
     for node in graph.nodes:
@@ -277,11 +275,7 @@ def _done(value: Node, steps: Sequence[_Step]) -> Node:
 
 def _late(value: Node, done: Sequence[Node]) -> Node:
     """Return a value that is there when all of `done` but the last is."""
-    return value if len(done) < 2 else after(value, _element(done[-2]))
-
-
-def _element(x: Node) -> Node:
-    return S.reshape(S.slice_(x, (0,) * x.type.rank, (1,) * x.type.rank), ())
+    return value if len(done) < 2 else after(value, element_of(done[-2]))
 
 
 def _columns(x: Node, b: int, m: _Message) -> Node:

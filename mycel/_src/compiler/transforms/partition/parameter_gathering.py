@@ -18,14 +18,14 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.ir.graph import Graph, Node, users_of
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
 from mycel._src.compiler.prims.control_flow.recompute import after
 from mycel._src.compiler.prims.distributed import collectives
 
-__all__ = ["gathered_again"]
+__all__ = ["element_of", "gathered_again"]
 
 # How many nodes lie between the uses of a parameter at least: in the last layer both passes meet.
 GAP = 8
@@ -45,11 +45,9 @@ def gathered_again(graph: Graph, inputs: Collection[Node]) -> tuple[Graph, list[
     the gathers that there are twice.
     """
     level: dict[Node, int] = {}
-    users: dict[Node, list[Node]] = {}
+    users = users_of(graph)
     for node in graph.nodes:
         level[node] = 1 + max([level.get(i, 0) for i in node.inputs], default=0)
-        for operand in dict.fromkeys(node.inputs):
-            users.setdefault(operand, []).append(node)
     found = [late for node in inputs if (late := _late(graph, node, level, users)) is not None]
     found.sort(key=lambda f: f.level)
     tokens: list[Node | None] = []
@@ -144,13 +142,13 @@ class _Copy:
             if node.prim is None:
                 token = self.tokens[k]
                 assert token is not None
-                made[node] = after(node, _element(self.image[token]))
+                made[node] = after(node, element_of(self.image[token]))
             else:
                 made[node] = Node(node.prim, (self.again(k, node.inputs[0]),), node.params, node.type, node.where)
         return made[node]
 
 
-def _element(x: Node) -> Node:
+def element_of(x: Node) -> Node:
     """Return one element of a rank's tensor."""
     rank = x.type.rank
     return S.reshape(S.slice_(x, (0,) * rank, (1,) * rank), ())

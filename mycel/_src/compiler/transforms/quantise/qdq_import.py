@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mycel._src.compiler.ir.graph import Graph, Node, input_node
+from mycel._src.compiler.ir.graph import Graph, Node, input_node, users_of
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims.base import CONSTANT, constant
 from mycel._src.compiler.prims.neural.quantisation import dequantize, fake_quant, quantize
@@ -39,10 +39,7 @@ def read_levels(graph: Graph) -> Read:
 
     Raises ValueError where an input of levels has no scale of its own.
     """
-    users: dict[Node, list[Node]] = {}
-    for node in graph.nodes:
-        for i in node.inputs:
-            users.setdefault(i, []).append(node)
+    users = users_of(graph)
     image: dict[Node, Node] = {}
     inputs, opened = [], set()
     for number, node in enumerate(graph.inputs):

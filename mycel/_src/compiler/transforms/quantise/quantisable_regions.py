@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mycel._src.compiler.ir.dims import same
-from mycel._src.compiler.ir.graph import Graph, Node
+from mycel._src.compiler.ir.graph import Graph, Node, users_of
 from mycel._src.compiler.ir.types import TensorType
 from mycel._src.compiler.prims import elementwise as E
 from mycel._src.compiler.prims import shape as S
@@ -135,10 +135,7 @@ class Regions:
                 root = self._root(node)
                 if root is not None:
                     self.roots[node] = root
-        self.users: dict[Node, list[Node]] = {}
-        for node in graph.nodes:
-            for i in node.inputs:
-                self.users.setdefault(i, []).append(node)
+        self.users = users_of(graph)
         self.results = frozenset(graph.outputs)
 
     def _anchor(self, node: Node) -> Linear | Sum | Average | None:
